@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/base/bytes.hpp>
+#include <forebay/base/dtype.hpp>
+#include <forebay/device/device.hpp>
+#include <forebay/store/page_store.hpp>
+#include <forebay/telemetry/timeline.hpp>
+
+namespace forebay {
+
+/// What a tensor is for. Activations live within an iteration; all other roles persist.
+enum class role : std::uint8_t { parameter, gradient, optimizer_state, activation, buffer };
+
+struct tensor_spec {
+  std::string name;
+  dtype type = dtype::f32;
+  std::vector<std::uint64_t> shape;
+  forebay::role role = forebay::role::buffer;
+
+  [[nodiscard]] std::uint64_t elements() const {
+    std::uint64_t n = 1;
+    for (const std::uint64_t extent : shape) {
+      n *= extent;
+    }
+    return n;
+  }
+  [[nodiscard]] byte_count bytes() const { return elements() * size_of(type); }
+};
+
+struct host_options {
+  byte_count capacity = 0;  ///< bytes; 0: what the container leaves, less a margin of an eighth
+  bool huge_pages = true;
+  bool pin = true;              ///< page-lock it through the device where that is allowed
+  bool require_pinned = false;  ///< refuse to run on pageable memory instead of degrading
+};
+
+/// Everything that configures an engine. Move-only: it carries the device.
+struct engine_options {
+  std::unique_ptr<forebay::device> device;
+  host_options host;
+  std::vector<storage_path> storage;  ///< empty: two tiers, and the host tier is the home of everything
+  byte_count chunk = 1_MiB;           ///< unit of transfer; a power of two >= 4 KiB
+  unsigned staging_chunks = 8;  ///< of host memory for storage <-> device traffic; fewer where the host tier is small
+  byte_count packed_block_bytes = 16_MiB;  ///< small tensors with the same accesses share blocks up to this size
+  bool checksums = true;
+  bool direct_io = true;
+  io::backend_options io;
+  bool prefetch = true;  ///< off: everything is fetched on demand (for tests and comparisons)
+#ifdef NDEBUG
+  bool poison_freed_memory = false;  ///< fill freed tier memory with a NaN pattern
+#else
+  bool poison_freed_memory = true;
+#endif
+  std::chrono::milliseconds stall_limit{
+      60'000};                              ///< an acquire that waits longer fails with a picture of who waits for what
+  telemetry::timeline* timeline = nullptr;  ///< not owned; outlives the engine
+};
+
+}  // namespace forebay

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <forebay/base/bytes.hpp>
+#include <forebay/memory/tier.hpp>
+
+namespace forebay {
+
+/// Bytes that really moved, per link.
+struct link_bytes {
+  byte_count h2d = 0;
+  byte_count d2h = 0;
+  byte_count storage_read = 0;
+  byte_count storage_written = 0;
+};
+
+/// What one iteration cost.
+struct iteration_report {
+  std::uint64_t number = 0;
+  double seconds = 0.0;        ///< from begin to the end of finish
+  double stall_seconds = 0.0;  ///< in which the compute stream, or the caller of a host step, waited for data
+  std::uint64_t misses = 0;    ///< acquires that found a block neither present nor on its way
+  link_bytes moved;
+  tier_bytes peak;                 ///< of the run so far
+  double predicted_seconds = 0.0;  ///< by the plan, from the durations and rates known before; 0 while unknown
+  double bound_seconds = 0.0;      ///< phase-wise lower bound for the same durations and rates; 0 while unknown
+};
+
+/// What the engine runs on, and which services it had to do without.
+struct engine_report {
+  std::string device;
+  std::string io_backend;
+  tier_bytes capacity;
+  tier_bytes used;
+  tier_bytes peak;
+  byte_count pinned_bytes = 0;
+  std::vector<std::string> degradations;  ///< one sentence each: what was refused, why, what is done instead
+};
+
+}  // namespace forebay

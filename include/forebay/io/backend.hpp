@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/base/bytes.hpp>
+#include <forebay/base/clock.hpp>
+
+namespace forebay::io {
+
+enum class operation_kind : std::uint8_t { read, write };
+
+/// How an operation ended. `error_number` 0 and `bytes` == wanted: success. `bytes` < wanted with `error_number` 0: the
+/// file ended (reads) or the device took no more (writes). Otherwise the errno, and the bytes that did move.
+struct result {
+  int error_number = 0;
+  byte_count bytes = 0;
+};
+
+/// One transfer between memory and a file. Intrusive: the caller owns it and keeps it and its memory alive until
+/// `complete` has been called, exactly once, on a thread of the backend.
+struct operation {
+  operation_kind kind = operation_kind::read;
+  int file = -1;          ///< open descriptor
+  byte_count offset = 0;  ///< bytes from the start of the file
+  std::byte* memory = nullptr;
+  byte_count bytes = 0;      ///< any 64-bit size; split below the kernel's cap by the backend
+  byte_count alignment = 1;  ///< continued transfers keep address, offset and length multiples of this
+  /// Must be short and must not throw; may submit further operations.
+  void (*complete)(operation& self, result outcome) noexcept = nullptr;
+
+  // The backend's own, between submit and complete.
+  operation* next = nullptr;
+  byte_count done = 0;
+  std::uint32_t retries = 0;
+  time_point not_before{};
+};
+
+/// Sees every kernel-level transfer of a backend, and may change its outcome: the seam for fault injection, rate limits
+/// and delays. Called on the backend's threads; implementations are thread-safe and do not throw.
+class interceptor {
+ public:
+  interceptor() = default;
+  interceptor(const interceptor&) = delete;
+  interceptor& operator=(const interceptor&) = delete;
+  virtual ~interceptor() = default;
+
+  /// One kernel-level transfer: a piece of an operation.
+  struct transfer {
+    operation_kind kind;
+    int file;
+    byte_count offset;
+    std::byte* memory;
+    byte_count bytes;
+  };
+
+  /// Before the transfer is given to the kernel. 0: go on. Otherwise a negative errno that becomes its result, or a
+  /// positive number of bytes: the transfer is shortened to that.
+  virtual std::int64_t before(const transfer&) noexcept { return 0; }
+  /// After it: `outcome` is the kernel's result (bytes, or a negative errno); the value returned takes its place. May
+  /// alter the memory of a read.
+  virtual std::int64_t after(const transfer&, std::int64_t outcome) noexcept { return outcome; }
+  /// The completion is held back until this time (time_point{}: not at all).
+  virtual time_point hold_until(const transfer&) noexcept { return {}; }
+};
+
+enum class backend_kind : std::uint8_t { automatic, uring, threads };
+
+struct backend_options {
+  backend_kind kind = backend_kind::automatic;
+  unsigned depth = 64;                       ///< kernel-level transfers in flight at most
+  unsigned threads = 4;                      ///< of the thread-pool backend
+  interceptor* faults = nullptr;             ///< not owned; outlives the backend
+  byte_count largest_transfer = 0x7ffff000;  ///< the kernel's cap; tests lower it
+  unsigned transient_retries = 16;           ///< of EINTR, EAGAIN, EBUSY, ENOMEM per operation; EIO: 2
+};
+
+/// Moves bytes between memory and files, asynchronously. Every result is checked, short transfers are continued at
+/// legal alignment, transient errors are retried with back-off, and each operation completes exactly once. Thread-safe.
+class backend {
+ public:
+  backend() = default;
+  backend(const backend&) = delete;
+  backend& operator=(const backend&) = delete;
+  /// Completes everything submitted, then stops its threads.
+  virtual ~backend() = default;
+
+  virtual void submit(operation& op) noexcept = 0;
+
+  /// Announces memory and files that operations will use often (registered buffers and files of a ring). Advice: what
+  /// is refused is used unregistered, and said in `degradations()`. Call before the first submit.
+  virtual void register_memory(std::span<std::byte> memory) = 0;
+  virtual void register_files(std::span<const int> files) = 0;
+
+  /// "io_uring" or "threads".
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Services that were refused, one sentence each, with the limit, the need and the errno's name.
+  [[nodiscard]] virtual std::vector<std::string> degradations() const = 0;
+};
+
+/// `automatic` probes io_uring at run time and falls back to threads, saying why in `degradations()`.
+/// \throws unsupported_error when `uring` is demanded and the kernel refuses it (with the errno's name).
+[[nodiscard]] std::unique_ptr<backend> make_backend(const backend_options& options = {});
+
+}  // namespace forebay::io

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <forebay/base/bytes.hpp>
+
+namespace forebay {
+
+class topology;
+
+enum class page_kind : std::uint8_t { base_pages, transparent_huge_pages, huge_pages };
+
+struct host_arena_options {
+  bool huge_pages = true;             ///< try hugetlb, then THP, then base pages
+  const topology* bind_to = nullptr;  ///< NUMA binding, when given
+};
+
+/// One anonymous reservation of page-aligned host memory; pages are taken from the machine as they are first touched.
+/// Move-only; unmaps in the destructor.
+class host_arena {
+ public:
+  /// \throws capacity_error naming the size and errno when the address space cannot be had.
+  explicit host_arena(byte_count bytes, const host_arena_options& options = {});
+  ~host_arena();
+  host_arena(host_arena&& other) noexcept;
+  host_arena& operator=(host_arena&& other) noexcept;
+
+  [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+  [[nodiscard]] byte_count size() const noexcept { return memory_.size(); }
+  [[nodiscard]] page_kind pages() const noexcept { return pages_; }
+  /// Bytes of the arena that are on huge pages now, read from the kernel (smaps); 0 when it cannot be told.
+  [[nodiscard]] byte_count huge_bytes_resident() const;
+  /// Services that were refused, one sentence each ("huge pages: ...").
+  [[nodiscard]] const std::vector<std::string>& degradations() const noexcept { return degradations_; }
+
+ private:
+  void unmap() noexcept;
+
+  std::span<std::byte> memory_;
+  std::span<std::byte> mapping_;  // what munmap needs: the whole reservation, alignment slack included
+  page_kind pages_ = page_kind::base_pages;
+  std::vector<std::string> degradations_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <forebay/engine/engine.hpp>
+
+namespace forebay {
+
+struct adamw_options {
+  float lr = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float eps = 1e-8F;
+  float weight_decay = 0.01F;  ///< decoupled; per parameter switch in adamw_parameter
+  float clip_norm = 0.0F;      ///< largest global gradient norm; 0: no clipping
+  byte_count subgroup_bytes =
+      16_MiB;            ///< of parameter, gradient, m and v together, at most, where tensors are that small
+  unsigned threads = 0;  ///< of the update's TBB arena; 0: all usable CPUs. Never changes a bit of the result
+  enum class location : std::uint8_t { automatic, host, device };
+  location where = location::automatic;  ///< automatic: on the device's stream when all tensors fit there
+};
+
+struct adamw_parameter {
+  tensor_id parameter;  ///< fp32: its own master
+  tensor_id gradient;   ///< fp32, same shape
+  bool decay = true;
+};
+
+struct update_report {
+  std::uint64_t step = 0;         ///< updates applied so far, this one included
+  bool skipped = false;           ///< a gradient was not finite: nothing was changed
+  std::string non_finite_tensor;  ///< the first such gradient's name, in registration order
+  double gradient_norm = 0.0;     ///< global, before clipping
+  float clip_scale = 1.0F;        ///< what gradients were multiplied by
+};
+
+/// AdamW (Loshchilov and Hutter, 2019) streamed over subgroups: each subgroup's states come from storage, are updated
+/// and go back while the next ones are on their way. A user of the engine like any other: its work is steps of the
+/// order.
+class adamw {
+ public:
+  /// Registers m and v (zero) for each parameter. \throws usage_error on a dtype other than fp32 or unequal shapes.
+  adamw(engine& owner, std::vector<adamw_parameter> parameters, adamw_options options = {});
+  ~adamw();
+  adamw(adamw&&) noexcept;
+  adamw& operator=(adamw&&) noexcept;
+
+  /// Appends the update's steps (norm and update per subgroup; gradients are freed by them) to an order.
+  void append_to(order& steps);
+  /// Runs them. The gradients of the iteration must be complete (their steps acquired).
+  update_report update(iteration& in);
+
+  [[nodiscard]] tensor_id first_moment(tensor_id parameter) const;
+  [[nodiscard]] tensor_id second_moment(tensor_id parameter) const;
+  [[nodiscard]] std::uint64_t step() const noexcept;
+  void set_lr(float lr) noexcept;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace forebay

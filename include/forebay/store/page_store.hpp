@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <forebay/base/bytes.hpp>
+#include <forebay/io/backend.hpp>
+#include <forebay/telemetry/timeline.hpp>
+
+namespace forebay {
+
+/// One directory of the storage tier.
+struct storage_path {
+  std::filesystem::path directory;       ///< created when missing
+  byte_count capacity = 0;               ///< bytes it may take; 0: what is free when the run starts
+  byte_count read_bytes_per_second = 0;  ///< emulated limit; 0: as fast as the drive
+  byte_count write_bytes_per_second = 0;
+};
+
+struct page_store_options {
+  std::vector<storage_path> paths;
+  byte_count chunk = 1_MiB;  ///< unit of striping and checksums; a power of two >= 4 KiB
+  bool checksums = true;     ///< XXH3 per chunk, verified on every read
+  bool direct = true;        ///< O_DIRECT where possible
+  io::backend_options io;
+};
+
+/// A place in storage for one object of fixed size: chunk i lies on path i % paths, contiguous per path.
+struct page_id {
+  std::uint32_t index = ~std::uint32_t{0};
+  std::uint32_t generation = 0;
+  [[nodiscard]] bool valid() const noexcept { return index != ~std::uint32_t{0}; }
+};
+
+/// Reads or writes one chunk of a page. Intrusive: the caller owns it and keeps it and its memory alive until
+/// `complete`.
+struct page_transfer {
+  io::operation_kind kind = io::operation_kind::read;
+  page_id page;
+  std::uint64_t chunk = 0;      ///< index inside the page
+  std::byte* memory = nullptr;  ///< 4 KiB aligned, room for page_store::padded_chunk_bytes(page, chunk)
+  /// Called exactly once on an I/O thread; null: the bytes are right. Else io_error or corruption_error with page name,
+  /// path, offset, wanted and got bytes and errno name. Must not throw.
+  void (*complete)(page_transfer& self, std::exception_ptr failure) noexcept = nullptr;
+  void* owner = nullptr;  ///< the caller's
+
+  // The store's own, between submit and complete.
+  io::operation operation;
+  class page_store* store = nullptr;
+  std::uint32_t rereads = 0;
+};
+
+/// The storage tier: one preallocated file per path, pages striped over the paths in chunks, each chunk checksummed.
+/// A directory is locked against other live engines; files that dead runs left there are removed. Nothing of the store
+/// is left behind when it is destroyed. `submit` is thread-safe; allocation is for one thread at a time.
+class page_store {
+ public:
+  /// \throws io_error (path, errno) or usage_error (no paths, bad chunk, directory in use by another engine).
+  explicit page_store(page_store_options options, telemetry::timeline* timeline = nullptr);
+  ~page_store();
+  page_store(const page_store&) = delete;
+  page_store& operator=(const page_store&) = delete;
+
+  /// Bytes a page of `bytes` takes in storage, padding included.
+  [[nodiscard]] byte_count padded_bytes(byte_count bytes) const noexcept;
+  /// Makes room for `bytes` (already padded, all pages of the run) and preallocates the files.
+  /// \throws capacity_error with path, needed and free. May be called again to grow.
+  void reserve(byte_count bytes);
+  /// A page for `bytes` bytes; `name` goes into errors. \throws capacity_error when the paths are full.
+  [[nodiscard]] page_id allocate(byte_count bytes, std::string name);
+  void free(page_id page);
+
+  [[nodiscard]] byte_count chunk_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t chunk_count(page_id page) const;
+  /// Bytes that a transfer of this chunk moves: the chunk, its tail padded to the file's alignment.
+  [[nodiscard]] byte_count padded_chunk_bytes(page_id page, std::uint64_t chunk) const;
+  /// Which path holds it, for pacing per path.
+  [[nodiscard]] std::size_t path_of(page_id page, std::uint64_t chunk) const;
+  [[nodiscard]] std::size_t path_count() const noexcept;
+
+  /// Starts the transfer. At most one transfer per chunk may be in flight; a chunk is read only after it was written.
+  void submit(page_transfer& transfer) noexcept;
+
+  void register_memory(std::span<std::byte> memory);
+
+  [[nodiscard]] byte_count capacity() const noexcept;
+  [[nodiscard]] byte_count used() const noexcept;
+  [[nodiscard]] byte_count peak() const noexcept;
+  [[nodiscard]] byte_count bytes_read() const noexcept;  ///< really moved, since construction
+  [[nodiscard]] byte_count bytes_written() const noexcept;
+  [[nodiscard]] std::string backend_name() const;
+  [[nodiscard]] std::vector<std::string> degradations() const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace forebay
