@@ -34,8 +34,10 @@ class timeline {
 
   /// The lane of that name, made when new; lanes are shown in order of creation.
   [[nodiscard]] lane_id lane(std::string_view name);
+  /// \throws usage_error on a lane that is not of this timeline. An end before the start counts as the start.
   void record(slice s);
-  /// As `record`, but the start is moved to the end of the lane's last slice when it would overlap it.
+  /// As `record`, but the start is moved to the end of the lane's last slice when it would overlap it:
+  /// for a resource that does one thing at a time, where the start is when the thing was asked for.
   void record_in_order(slice s);
 
   [[nodiscard]] std::vector<slice> slices() const;
@@ -47,9 +49,9 @@ class timeline {
   std::unique_ptr<impl> impl_;
 };
 
-/// The Chrome trace-event JSON of a timeline, as Perfetto and chrome://tracing open it: one named thread a lane,
-/// complete
-/// ("X") events in microseconds since the first slice, bytes and rate as arguments.
+/// The Chrome trace-event JSON of a timeline, as Perfetto and chrome://tracing open it: one named thread a lane
+/// (further ones, "name (2)", where slices of a lane overlap), complete ("X") events in microseconds since the first
+/// slice, `bytes` and `bytes_per_second` as arguments. Always valid UTF-8: other bytes in names become U+FFFD.
 [[nodiscard]] std::string to_trace_json(const timeline& t);
 /// Writes it to a file. \throws io_error with the path.
 void write_trace(const timeline& t, const std::string& path);
