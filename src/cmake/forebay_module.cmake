@@ -1,0 +1,45 @@
+# forebay_module(<name> [DEPENDS <module>...] [LIBRARIES <third party>...])
+#
+# One static library per module, src/<name>/**.cpp -> forebay_<name>, so that a test links its own module and the rows
+# below it and nothing above. These archives never leave the build tree: forebay::forebay is made of their objects.
+function(forebay_module name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp ${name}/detail/*.cpp)
+  if(name STREQUAL cuda)
+    file(GLOB cuda_sources CONFIGURE_DEPENDS ${name}/*.cu ${name}/detail/*.cu)
+    list(APPEND sources ${cuda_sources})
+  endif()
+  list(TRANSFORM arg_DEPENDS PREPEND forebay_)
+  if(sources)
+    add_library(forebay_${name} STATIC ${sources})
+    set_target_properties(forebay_${name} PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/modules)
+    target_include_directories(forebay_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(forebay_${name} PUBLIC ${arg_DEPENDS} Threads::Threads PRIVATE forebay_flags ${arg_LIBRARIES})
+  else() # a module of headers alone
+    add_library(forebay_${name} INTERFACE)
+    target_include_directories(forebay_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(forebay_${name} INTERFACE ${arg_DEPENDS} Threads::Threads)
+  endif()
+endfunction()
+
+# forebay_package_library(<target> <name> MODULES <module>... [LIBRARIES <third party>...] [PUBLIC <target>...])
+#
+# What users link: the archive lib<name>.a of the modules' objects, as the target <target>.
+function(forebay_package_library target output)
+  cmake_parse_arguments(arg "" "" "MODULES;LIBRARIES;PUBLIC" ${ARGN})
+  set(objects)
+  foreach(module IN LISTS arg_MODULES)
+    get_target_property(type forebay_${module} TYPE)
+    if(NOT type STREQUAL INTERFACE_LIBRARY)
+      list(APPEND objects $<TARGET_OBJECTS:forebay_${module}>)
+    endif()
+  endforeach()
+  if(NOT objects) # an archive needs a source, also when all its modules are headers alone
+    file(CONFIGURE OUTPUT ${output}_empty.cpp CONTENT "")
+    set(objects ${CMAKE_CURRENT_BINARY_DIR}/${output}_empty.cpp)
+  endif()
+  add_library(${target} STATIC ${objects})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output} LINKER_LANGUAGE CXX)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC Threads::Threads ${arg_PUBLIC} PRIVATE ${arg_LIBRARIES})
+endfunction()
