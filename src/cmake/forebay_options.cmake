@@ -20,6 +20,7 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${FOREBAY_CCACHE})
   endif()
 endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON) # the archives must also fit into somebody's shared library
 
 if(NOT FOREBAY_SANITIZER)
@@ -33,6 +34,9 @@ else()
 endif()
 
 set(forebay_warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND forebay_warnings -Wno-restrict) # false for "text" + std::string (GCC bug 105651)
+endif()
 # What nvcc generates between the two compilers is not ours to be pedantic about.
 set(forebay_cuda_warnings -Xcompiler=-Wall,-Wextra,-Wshadow)
 if(FOREBAY_WERROR)

@@ -35,7 +35,7 @@ function(forebay_test name)
     return()
   endif()
   add_executable(test_${name} ${sources})
-  target_link_libraries(test_${name} PRIVATE forebay_flags ${arg_LIBRARIES} forebay_testing nlohmann_json::nlohmann_json
+  target_link_libraries(test_${name} PRIVATE forebay_flags ${arg_LIBRARIES} nlohmann_json::nlohmann_json
                                              rapidcheck rapidcheck_gtest GTest::gmock_main)
 
   set(labelled)
