@@ -44,8 +44,13 @@ class extent_allocator {
   [[nodiscard]] const std::map<byte_count, byte_count>& holes() const noexcept { return holes_; }
 
  private:
-  void insert_hole(extent hole);
-  void erase_hole(std::map<byte_count, byte_count>::iterator hole);
+  using hole_iterator = std::map<byte_count, byte_count>::iterator;
+
+  [[nodiscard]] extent rounded(extent place) const;
+  [[nodiscard]] hole_iterator hole_around(byte_count offset);
+  void add_hole(extent hole);
+  void move_hole(hole_iterator hole, extent to) noexcept;
+  void erase_hole(hole_iterator hole) noexcept;
 
   byte_count capacity_;
   byte_count granularity_;

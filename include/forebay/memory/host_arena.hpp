@@ -18,7 +18,9 @@ struct host_arena_options {
   const topology* bind_to = nullptr;  ///< NUMA binding, when given
 };
 
-/// One anonymous reservation of page-aligned host memory; pages are taken from the machine as they are first touched.
+/// One anonymous reservation of page-aligned host memory (2 MiB-aligned from 2 MiB on). Pages are taken from the
+/// machine as they are first touched, but for hugetlb ones, which are taken at once; never more than `bytes`, rounded
+/// up to a page. A transparent huge page makes 2 MiB resident at the first touch. Not inherited by children of fork.
 /// Move-only; unmaps in the destructor.
 class host_arena {
  public:
