@@ -35,9 +35,14 @@ struct operation {
 
   // The backend's own, between submit and complete.
   operation* next = nullptr;
-  byte_count done = 0;
-  std::uint32_t retries = 0;
-  time_point not_before{};
+  operation* child = nullptr;     ///< in the timer heap
+  byte_count done = 0;            ///< bytes known to have moved
+  byte_count piece_bytes = 0;     ///< length of the kernel-level transfer under way
+  std::int64_t outcome = 0;       ///< its result
+  time_point not_before{};        ///< when the result counts, or the next try starts
+  std::uint32_t retries = 0;      ///< transient errors in a row
+  std::uint32_t eio_retries = 0;  ///< EIO of the whole operation
+  bool held = false;              ///< `not_before` holds a result back (else it delays a try)
 };
 
 /// Sees every kernel-level transfer of a backend, and may change its outcome: the seam for fault injection, rate limits
@@ -59,12 +64,13 @@ class interceptor {
   };
 
   /// Before the transfer is given to the kernel. 0: go on. Otherwise a negative errno that becomes its result, or a
-  /// positive number of bytes: the transfer is shortened to that.
+  /// positive number of bytes: the transfer is shortened to that, rounded to a legal length.
   virtual std::int64_t before(const transfer&) noexcept { return 0; }
   /// After it: `outcome` is the kernel's result (bytes, or a negative errno); the value returned takes its place. May
   /// alter the memory of a read.
   virtual std::int64_t after(const transfer&, std::int64_t outcome) noexcept { return outcome; }
-  /// The completion is held back until this time (time_point{}: not at all).
+  /// Asked once per transfer, after `before` and before the kernel gets it: the result is held back until this time
+  /// (time_point{}: not at all). A held transfer does not count in `depth`.
   virtual time_point hold_until(const transfer&) noexcept { return {}; }
 };
 
@@ -76,7 +82,7 @@ struct backend_options {
   unsigned threads = 4;                      ///< of the thread-pool backend
   interceptor* faults = nullptr;             ///< not owned; outlives the backend
   byte_count largest_transfer = 0x7ffff000;  ///< the kernel's cap; tests lower it
-  unsigned transient_retries = 16;           ///< of EINTR, EAGAIN, EBUSY, ENOMEM per operation; EIO: 2
+  unsigned transient_retries = 16;           ///< of EINTR, EAGAIN, EBUSY, ENOMEM without progress; EIO: 2
 };
 
 /// Moves bytes between memory and files, asynchronously. Every result is checked, short transfers are continued at
@@ -92,7 +98,8 @@ class backend {
   virtual void submit(operation& op) noexcept = 0;
 
   /// Announces memory and files that operations will use often (registered buffers and files of a ring). Advice: what
-  /// is refused is used unregistered, and said in `degradations()`. Call before the first submit.
+  /// is refused is used unregistered, and said in `degradations()`. Call before the first submit. Both must stay as
+  /// they are (mapped, open) until the backend is destroyed.
   virtual void register_memory(std::span<std::byte> memory) = 0;
   virtual void register_files(std::span<const int> files) = 0;
 

@@ -1,0 +1,27 @@
+#include <forebay/io/backend.hpp>
+
+#include <fmt/format.h>
+
+#include <forebay/base/error.hpp>
+
+#include "io/thread_backend.hpp"
+#include "io/uring_backend.hpp"
+
+namespace forebay::io {
+
+std::unique_ptr<backend> make_backend(const backend_options& options) {
+  std::vector<std::string> degradations;
+  if (options.kind != backend_kind::threads) {
+    try {
+      return std::make_unique<uring_backend>(options);
+    } catch (const unsupported_error& refused) {
+      if (options.kind == backend_kind::uring) {
+        throw;
+      }
+      degradations.push_back(fmt::format("{}; reads and writes go through threads instead", refused.what()));
+    }
+  }
+  return std::make_unique<thread_backend>(options, std::move(degradations));
+}
+
+}  // namespace forebay::io

@@ -1,0 +1,117 @@
+#include <forebay/io/detail/piecework.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+namespace forebay::io::detail {
+namespace {
+
+constexpr unsigned eio_retry_limit = 2;
+constexpr std::chrono::microseconds shortest_back_off{100};
+constexpr unsigned longest_back_off_shift = 7;  // 12.8 ms; 16 retries wait 0.13 s in all
+
+duration back_off(unsigned retries) { return shortest_back_off * (1U << std::min(retries, longest_back_off_shift)); }
+
+bool is_transient(int error_number) {
+  return error_number == EINTR || error_number == EAGAIN || error_number == EBUSY || error_number == ENOMEM;
+}
+
+decision finished(const operation& op, int error_number) {
+  return {verdict::finished, {error_number, std::min(op.done, op.bytes)}};
+}
+
+decision failed(operation& op, int error_number, unsigned transient_retries, time_point now) {
+  if (is_transient(error_number) && op.retries < transient_retries) {
+    const duration wait = error_number == EINTR ? duration{0} : back_off(op.retries);
+    ++op.retries;
+    op.not_before = now + wait;
+    return {wait == duration{0} ? verdict::again : verdict::later, {}};
+  }
+  if (error_number == EIO && op.eio_retries < eio_retry_limit) {
+    ++op.eio_retries;
+    op.not_before = now + std::chrono::milliseconds(2) * op.eio_retries;
+    return {verdict::later, {}};
+  }
+  return finished(op, error_number);
+}
+
+}  // namespace
+
+interceptor::transfer next_piece(const operation& op, byte_count largest) noexcept {
+  const byte_count start = align_down(op.done, op.alignment);
+  const byte_count cap = std::max(align_down(largest, op.alignment), op.alignment);
+  return {op.kind, op.file, op.offset + start, op.memory + start, std::min(op.bytes - start, cap)};
+}
+
+decision judge(operation& op, unsigned transient_retries, time_point now) noexcept {
+  if (op.outcome < 0) {
+    return failed(op, static_cast<int>(-op.outcome), transient_retries, now);
+  }
+  const auto moved = static_cast<byte_count>(op.outcome);
+  if (moved > op.piece_bytes) {
+    return finished(op, EIO);  // no kernel says this; believing it would skip bytes
+  }
+  const byte_count reached = align_down(op.done, op.alignment) + moved;
+  if (reached > op.done) {
+    op.done = reached;
+    op.retries = 0;
+    return op.done == op.bytes ? finished(op, 0) : decision{verdict::again, {}};
+  }
+  // No progress. At the end of a file whose size is no multiple of the alignment, the last, partial unit is read
+  // again and again gives no more; a spurious short count of that unit looks the same and deserves another try.
+  if (moved == 0 || op.retries >= transient_retries) {
+    return finished(op, 0);
+  }
+  ++op.retries;
+  return {verdict::again, {}};
+}
+
+void piecework::start(operation& op) noexcept {
+  op.next = nullptr;
+  op.child = nullptr;
+  op.done = 0;
+  op.piece_bytes = 0;
+  op.outcome = 0;
+  op.not_before = {};
+  op.retries = 0;
+  op.eio_retries = 0;
+  op.held = false;
+}
+
+bool piecework::begin(operation& op) noexcept {
+  op.not_before = {};
+  op.outcome = 0;
+  op.piece_bytes = op.bytes == 0 ? 0 : next_piece(op, largest_).bytes;
+  if (op.bytes == 0) {
+    return false;
+  }
+  if (faults_ == nullptr) {
+    return true;
+  }
+  const std::int64_t wish = faults_->before(piece(op));
+  if (wish > 0) {
+    const byte_count shortened = std::max(align_down(static_cast<byte_count>(wish), op.alignment), op.alignment);
+    op.piece_bytes = std::min(op.piece_bytes, shortened);
+  }
+  op.not_before = faults_->hold_until(piece(op));
+  op.outcome = std::min<std::int64_t>(wish, 0);
+  return wish >= 0;
+}
+
+interceptor::transfer piecework::piece(const operation& op) const noexcept {
+  interceptor::transfer next = next_piece(op, largest_);
+  next.bytes = op.piece_bytes;
+  return next;
+}
+
+void piecework::executed(operation& op, std::int64_t outcome) noexcept {
+  op.outcome = faults_ == nullptr ? outcome : faults_->after(piece(op), outcome);
+}
+
+bool piecework::hold(operation& op, time_point now) noexcept {
+  op.held = op.not_before > now;
+  return op.held;
+}
+
+}  // namespace forebay::io::detail

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <forebay/io/backend.hpp>
+#include <forebay/io/detail/operation_list.hpp>
+#include <forebay/io/detail/piecework.hpp>
+#include <forebay/io/detail/service_thread.hpp>
+#include <forebay/io/detail/timer_heap.hpp>
+
+namespace forebay::io {
+
+/// pread and pwrite on a few threads: what works everywhere. Retries and held results wait in a timer heap, never on a
+/// thread.
+class thread_backend final : public backend {
+ public:
+  /// \throws io_error when not even one thread can be started.
+  thread_backend(const backend_options& options, std::vector<std::string> degradations);
+  ~thread_backend() override;
+
+  void submit(operation& op) noexcept override;
+  void register_memory(std::span<std::byte>) override {}
+  void register_files(std::span<const int>) override {}
+  [[nodiscard]] std::string name() const override { return "threads"; }
+  [[nodiscard]] std::vector<std::string> degradations() const override { return degradations_; }
+
+ private:
+  void serve() noexcept;
+  [[nodiscard]] operation* next(std::unique_lock<std::mutex>& lock);
+  void run_piece(operation& op) noexcept;
+  void settle(operation& op) noexcept;
+  void wait_in_timers(operation& op) noexcept;
+  void queue(operation& op) noexcept;
+
+  detail::piecework work_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  detail::operation_list ready_;
+  detail::timer_heap timers_;
+  std::uint64_t unfinished_ = 0;  // submitted, and `complete` has not returned
+  bool stop_ = false;
+  std::vector<std::string> degradations_;
+  detail::process_mark process_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace forebay::io
