@@ -31,8 +31,9 @@ struct emulated_traits {
 }  // namespace
 
 namespace conformance {
-INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_conformance, emulated_traits);
-}
+INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_copies, emulated_traits);
+INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_streams, emulated_traits);
+}  // namespace conformance
 
 namespace {
 
