@@ -56,7 +56,10 @@ class adamw {
 
   [[nodiscard]] tensor_id first_moment(tensor_id parameter) const;
   [[nodiscard]] tensor_id second_moment(tensor_id parameter) const;
+  /// How many updates were applied.
   [[nodiscard]] std::uint64_t step() const noexcept;
+  /// Continues the count after a resume: bias correction depends on it.
+  void set_step(std::uint64_t step) noexcept;
   void set_lr(float lr) noexcept;
 
  private:

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <forebay/engine/engine.hpp>
+#include <forebay/optimizer/adamw.hpp>
+
+namespace forebay::detail {
+
+/// A parameter with all that its update needs.
+struct adamw_entry {
+  tensor_id parameter;
+  tensor_id gradient;
+  tensor_id m;
+  tensor_id v;
+  bool decay = true;
+  byte_count bytes = 0;  ///< of the four together
+  std::string gradient_name;
+};
+
+/// A step of the update: how to describe it and, once it is in an order, which step it is there.
+struct subgroup_step {
+  std::string name;
+  std::vector<access> accesses;
+  step_options options;
+  step_id id;
+};
+
+/// A contiguous run of entries, and its three steps. `discard` frees the gradients of a skipped update; it is never
+/// part of an order.
+struct subgroup {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  subgroup_step norm;
+  subgroup_step update;
+  subgroup_step discard;
+};
+
+/// Checks the parameters against the engine, then registers m and v, zero, for each. Changes nothing when it throws
+/// usage_error.
+[[nodiscard]] std::vector<adamw_entry> register_states(engine& owner, const std::vector<adamw_parameter>& parameters);
+
+/// \throws usage_error naming the option that is out of range.
+void check_options(const adamw_options& options);
+
+/// Runs of entries of at most `limit` bytes together; an entry larger than that is a run of its own.
+[[nodiscard]] std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, byte_count limit,
+                                                   place where);
+
+/// Whether all of the engine's tensors and the largest workspace of the order fit its device tier at once, and the
+/// host's code can compute there.
+[[nodiscard]] bool fits_device(engine& owner, const order& steps);
+
+}  // namespace forebay::detail
