@@ -42,5 +42,7 @@ if(forebay_cu_files)
   if(NOT CMAKE_CUDA_HOST_COMPILER)
     set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the one that CUDA::cudart is
   enable_language(CUDA)
 endif()
