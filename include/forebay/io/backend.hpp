@@ -32,6 +32,7 @@ struct operation {
   byte_count alignment = 1;  ///< continued transfers keep address, offset and length multiples of this
   /// Must be short and must not throw; may submit further operations.
   void (*complete)(operation& self, result outcome) noexcept = nullptr;
+  void* context = nullptr;  ///< the submitter's
 
   // The backend's own, between submit and complete.
   operation* next = nullptr;
@@ -92,7 +93,7 @@ class backend {
   backend() = default;
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;
-  /// Completes everything submitted, then stops its threads.
+  /// Completes everything submitted, then stops its threads. No call of `submit` may still be running.
   virtual ~backend() = default;
 
   virtual void submit(operation& op) noexcept = 0;

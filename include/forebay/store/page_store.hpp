@@ -5,14 +5,20 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <forebay/base/bytes.hpp>
+#include <forebay/base/clock.hpp>
 #include <forebay/io/backend.hpp>
 #include <forebay/telemetry/timeline.hpp>
 
 namespace forebay {
+
+namespace store_detail {
+struct page_entry;
+}
 
 /// One directory of the storage tier.
 struct storage_path {
@@ -28,9 +34,13 @@ struct page_store_options {
   bool checksums = true;     ///< XXH3 per chunk, verified on every read
   bool direct = true;        ///< O_DIRECT where possible
   io::backend_options io;
+  /// At least this alignment of offsets and lengths on every path (a power of two); 0: what the file systems ask. For
+  /// tests, and for drives that deny their true sector size.
+  byte_count least_alignment = 0;
 };
 
-/// A place in storage for one object of fixed size: chunk i lies on path i % paths, contiguous per path.
+/// A place in storage for one object of fixed size: chunk i lies on path (i + rotation) % paths, contiguous per path as
+/// long as there are holes of that size. Paths that are full are left out.
 struct page_id {
   std::uint32_t index = ~std::uint32_t{0};
   std::uint32_t generation = 0;
@@ -53,6 +63,13 @@ struct page_transfer {
   io::operation operation;
   class page_store* store = nullptr;
   std::uint32_t rereads = 0;
+  std::uint32_t path = 0;
+  page_transfer* next = nullptr;
+  store_detail::page_entry* entry = nullptr;
+  io::result outcome;
+  std::exception_ptr failure;
+  time_point submitted{};
+  bool at_worker_before_io = false;
 };
 
 /// The storage tier: one preallocated file per path, pages striped over the paths in chunks, each chunk checksummed.
@@ -83,7 +100,8 @@ class page_store {
   [[nodiscard]] std::size_t path_of(page_id page, std::uint64_t chunk) const;
   [[nodiscard]] std::size_t path_count() const noexcept;
 
-  /// Starts the transfer. At most one transfer per chunk may be in flight; a chunk is read only after it was written.
+  /// Starts the transfer; its memory is not hashed or read by the store after `complete`. At most one transfer per
+  /// chunk may be in flight; a chunk is read only after it was written.
   void submit(page_transfer& transfer) noexcept;
 
   void register_memory(std::span<std::byte> memory);

@@ -1,0 +1,345 @@
+#include "store/page_store_impl.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <forebay/base/contract.hpp>
+#include <forebay/base/error.hpp>
+
+namespace forebay {
+namespace {
+
+using store_detail::chunk_state;
+
+constexpr byte_count least_unit = 4096;           // whole pages and whole sectors of every usual drive
+constexpr byte_count largest_memory_unit = 4096;  // what callers promise of their memory
+constexpr byte_count hash_in_place = 32_KiB;      // 3 microseconds: less than the hop to a worker
+constexpr unsigned cores_per_worker = 4;
+constexpr unsigned most_workers = 4;
+
+/// What each path may take: its configured capacity, or its share of what is free on its file system.
+std::vector<byte_count> capacities(const std::vector<storage_path>& paths, const std::vector<io::direct_file>& files) {
+  std::vector<dev_t> devices;
+  for (const io::direct_file& file : files) {
+    struct stat status {};
+    devices.push_back(::fstat(file.descriptor(), &status) == 0 ? status.st_dev : dev_t{});
+  }
+  std::vector<byte_count> result;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    byte_count capacity = paths[i].capacity;
+    struct statvfs space {};
+    if (capacity == 0 && ::fstatvfs(files[i].descriptor(), &space) == 0) {
+      byte_count open_ended = 0;
+      for (std::size_t k = 0; k < paths.size(); ++k) {
+        open_ended += devices[k] == devices[i] && paths[k].capacity == 0 ? 1U : 0U;
+      }
+      capacity = byte_count{space.f_bavail} * space.f_frsize / open_ended;
+    }
+    result.push_back(capacity);
+  }
+  return result;
+}
+
+}  // namespace
+
+page_store::impl::impl(page_store_options wanted, telemetry::timeline* line)
+    : options(std::move(wanted)), timeline(line) {
+  FOREBAY_EXPECTS(!options.paths.empty(), "the storage tier has at least one path");
+  FOREBAY_EXPECTS(is_power_of_two(options.chunk) && options.chunk >= least_unit,
+                  "the chunk is a power of two of at least 4 KiB");
+  FOREBAY_EXPECTS(options.least_alignment == 0 || is_power_of_two(options.least_alignment),
+                  "the least alignment is a power of two");
+  open_paths();
+  start_services();
+}
+
+page_store::impl::~impl() {
+  {
+    std::unique_lock lock(drain_mutex);
+    drained.wait(lock, [this] { return inside == 0; });
+  }
+  workers.reset();
+  backend.reset();
+  for (const store_detail::path_space& path : table->paths()) {
+    ::unlink(path.file.path().c_str());
+  }
+}
+
+void page_store::impl::open_paths() {
+  std::vector<io::direct_file> files;
+  try {
+    for (const storage_path& path : options.paths) {
+      claims.emplace_back(path.directory);
+      degradations.insert(degradations.end(), claims.back().degradations().begin(), claims.back().degradations().end());
+      files.push_back(io::direct_file::create(claims.back().fresh_file_name(), options.direct));
+    }
+    const byte_count unit = common_alignment(files);
+    const std::vector<byte_count> sizes = capacities(options.paths, files);
+    std::vector<store_detail::path_space> spaces;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      spaces.push_back({std::move(files[i]), extent_allocator(sizes[i], unit), 0});
+    }
+    table = std::make_unique<store_detail::page_table>(std::move(spaces), options.chunk, unit);
+  } catch (...) {
+    for (const io::direct_file& file : files) {
+      ::unlink(file.path().c_str());
+    }
+    throw;
+  }
+}
+
+/// The unit of all paths, after files that ask for more than callers can give are opened again without O_DIRECT.
+byte_count page_store::impl::common_alignment(std::vector<io::direct_file>& files) {
+  byte_count unit = std::max(least_unit, options.least_alignment);
+  for (io::direct_file& file : files) {
+    const io::geometry& layout = file.layout();
+    if (layout.direct && (layout.memory_alignment > largest_memory_unit || layout.offset_alignment > options.chunk)) {
+      degradations.push_back(
+          fmt::format("{}: direct transfers need memory at multiples of {} and offsets at multiples "
+                      "of {}; buffered instead",
+                      file.path().string(), layout.memory_alignment, layout.offset_alignment));
+      const std::filesystem::path path = file.path();
+      file = io::direct_file::create(path, false);
+    } else if (layout.direct) {
+      unit = std::max(unit, layout.offset_alignment);
+    } else if (options.direct) {
+      degradations.push_back(layout.degradation);
+    }
+    if (!file.layout().direct) {
+      ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_RANDOM);  // read-ahead would fill the cache
+    }
+  }
+  FOREBAY_EXPECTS(unit <= options.chunk, "the chunk is at least the alignment of the files");
+  return unit;
+}
+
+void page_store::impl::start_services() {
+  pacer = std::make_unique<store_detail::link_pacer>(options.io.faults);
+  std::vector<int> descriptors;
+  for (std::size_t i = 0; i < options.paths.size(); ++i) {
+    const storage_path& path = options.paths[i];
+    descriptors.push_back(table->paths()[i].file.descriptor());
+    pacer->limit(descriptors.back(), path.read_bytes_per_second, path.write_bytes_per_second);
+    if (timeline != nullptr) {
+      read_lanes.push_back(timeline->lane(fmt::format("storage {} read", i)));
+      write_lanes.push_back(timeline->lane(fmt::format("storage {} write", i)));
+    }
+  }
+  io::backend_options io_options = options.io;
+  if (pacer->limits_anything()) {
+    io_options.faults = pacer.get();
+  }
+  try {
+    backend = io::make_backend(io_options);
+    backend->register_files(descriptors);
+    const unsigned count = std::clamp(std::thread::hardware_concurrency() / cores_per_worker, 1U, most_workers);
+    workers = std::make_unique<store_detail::transfer_workers>(count, [this](page_transfer& t) { work(t); });
+  } catch (...) {
+    for (const store_detail::path_space& path : table->paths()) {
+      ::unlink(path.file.path().c_str());
+    }
+    throw;
+  }
+}
+
+bool page_store::impl::buffered(const page_transfer& t) const noexcept {
+  return !table->paths()[t.path].file.layout().direct;
+}
+
+bool page_store::impl::checked(const page_transfer& t) const noexcept {
+  return options.checksums && t.entry != nullptr;
+}
+
+byte_count page_store::impl::real_bytes(const page_transfer& t) const noexcept {
+  return table->chunk_bytes(*t.entry, t.chunk);
+}
+
+void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
+  enter();  // for the transfer
+  enter();  // for this call, which may still run when the transfer has ended
+  t.store = &store;
+  t.submitted = std::chrono::steady_clock::now();
+  if (!prepare(t)) {
+    t.at_worker_before_io = false;
+    workers->post(t);  // completes on a thread of the store, never inside submit
+  } else if (t.at_worker_before_io && real_bytes(t) > hash_in_place) {
+    workers->post(t);
+  } else if (t.at_worker_before_io) {
+    work(t);
+  } else {
+    start_io(t);
+  }
+  leave();
+}
+
+/// Fills the operation in; false with a failure noted when there is no such chunk or nothing to read.
+bool page_store::impl::prepare(page_transfer& t) noexcept {
+  t.rereads = 0;
+  t.next = nullptr;
+  t.outcome = {};
+  t.failure = nullptr;
+  const bool reads = t.kind == io::operation_kind::read;
+  try {
+    const std::scoped_lock lock(table_mutex);
+    t.entry = nullptr;
+    store_detail::page_entry& entry = table->chunk_at(t.page, t.chunk);
+    if (reads && entry.states[t.chunk] != chunk_state::written) {
+      throw usage_error(fmt::format(
+          "chunk {} of page '{}' is read, but {}", t.chunk, entry.name,
+          entry.states[t.chunk] == chunk_state::never_written ? "was never written" : "its last write failed"));
+    }
+    t.entry = &entry;
+    entry.in_flight.fetch_add(1);
+  } catch (...) {
+    t.failure = std::current_exception();
+    return false;
+  }
+  const store_detail::chunk_place place = t.entry->chunks[t.chunk];
+  t.path = place.path;
+  t.at_worker_before_io = !reads && checked(t);
+  t.operation = {};
+  t.operation.kind = t.kind;
+  t.operation.file = table->paths()[place.path].file.descriptor();
+  t.operation.offset = place.offset;
+  t.operation.memory = t.memory;
+  t.operation.bytes = align_up(real_bytes(t), table->unit());
+  t.operation.alignment = table->unit();
+  t.operation.complete = &impl::io_completed;
+  t.operation.context = &t;
+  return true;
+}
+
+void page_store::impl::work(page_transfer& t) noexcept {
+  if (!t.at_worker_before_io) {
+    conclude(t);
+    return;
+  }
+  t.at_worker_before_io = false;
+  t.entry->sums[t.chunk] = XXH3_64bits(t.memory, real_bytes(t));
+  start_io(t);
+}
+
+void page_store::impl::start_io(page_transfer& t) noexcept {
+  if (!buffered(t) || window.enter(t)) {
+    backend->submit(t.operation);
+  }
+}
+
+void page_store::impl::io_completed(io::operation& op, io::result outcome) noexcept {
+  auto& t = *static_cast<page_transfer*>(op.context);
+  impl& self = of(t);
+  (op.kind == io::operation_kind::read ? self.bytes_read : self.bytes_written).fetch_add(outcome.bytes);
+  t.outcome = outcome;
+  if (self.needs_worker_after(t)) {
+    self.workers->post(t);
+  } else {
+    self.conclude(t);
+  }
+}
+
+bool page_store::impl::needs_worker_after(const page_transfer& t) const noexcept {
+  const bool hashes = t.kind == io::operation_kind::read && checked(t) && real_bytes(t) > hash_in_place;
+  return hashes || buffered(t) || t.outcome.error_number != 0 || t.outcome.bytes != t.operation.bytes;
+}
+
+/// After the I/O: drops the cache of a buffered file, verifies, reads once more on a mismatch, and completes.
+void page_store::impl::conclude(page_transfer& t) noexcept {
+  if (t.entry == nullptr) {
+    finish(t);
+    return;
+  }
+  const bool in_window = buffered(t);
+  if (in_window) {
+    const int failure = store_detail::drop_from_cache(t.operation);
+    if (t.outcome.error_number == 0 && failure != 0) {
+      t.outcome.error_number = failure;
+    }
+  }
+  const bool complete = t.outcome.error_number == 0 && t.outcome.bytes == t.operation.bytes;
+  if (complete && t.kind == io::operation_kind::read && checked(t) && t.rereads == 0 &&
+      XXH3_64bits(t.memory, real_bytes(t)) != t.entry->sums[t.chunk]) {
+    ++t.rereads;  // the fault may lie in the transfer, not on the drive
+    backend->submit(t.operation);
+    return;
+  }
+  try {
+    judge(t);
+  } catch (...) {
+    t.failure = std::current_exception();
+  }
+  if (t.kind == io::operation_kind::write) {
+    t.entry->states[t.chunk] = t.failure == nullptr ? chunk_state::written : chunk_state::write_failed;
+  }
+  if (in_window) {
+    window.leave(t.operation.bytes, [this](page_transfer& waiting) { backend->submit(waiting.operation); });
+  }
+  finish(t);
+}
+
+/// Throws what the outcome deserves.
+void page_store::impl::judge(page_transfer& t) {
+  if (t.outcome.error_number != 0 || t.outcome.bytes != t.operation.bytes) {
+    const std::string reason =
+        t.outcome.error_number != 0 ? describe_errno(t.outcome.error_number) : std::string("the transfer ended short");
+    throw io_error(
+        fmt::format("{}: wanted {} bytes, got {}: {}", describe(t), t.operation.bytes, t.outcome.bytes, reason),
+        t.outcome.error_number);
+  }
+  if (t.rereads > 0) {
+    const std::uint64_t found = XXH3_64bits(t.memory, real_bytes(t));
+    if (found != t.entry->sums[t.chunk]) {
+      throw corruption_error(
+          fmt::format("{}: wanted {} bytes with checksum {:016x}, got {} bytes with {:016x}, twice; "
+                      "the drive or the memory returns wrong data",
+                      describe(t), t.operation.bytes, t.entry->sums[t.chunk], t.outcome.bytes, found));
+    }
+  }
+}
+
+std::string page_store::impl::describe(const page_transfer& t) const {
+  return fmt::format("{} of page '{}', chunk {} of {}, in {} at offset {}",
+                     t.kind == io::operation_kind::read ? "read" : "write", t.entry->name, t.chunk,
+                     t.entry->chunks.size(), table->paths()[t.path].file.path().string(), t.operation.offset);
+}
+
+void page_store::impl::finish(page_transfer& t) noexcept {
+  if (t.entry != nullptr) {
+    if (timeline != nullptr) {
+      record(t);
+    }
+    t.entry->in_flight.fetch_sub(1);
+  }
+  t.complete(t, std::move(t.failure));  // `t` may be gone from here on
+  leave();
+}
+
+void page_store::impl::record(const page_transfer& t) noexcept {
+  const bool reads = t.kind == io::operation_kind::read;
+  try {
+    timeline->record_in_order({(reads ? read_lanes : write_lanes)[t.path], t.entry->name, t.submitted,
+                               std::chrono::steady_clock::now(), t.outcome.bytes});
+  } catch (...) {  // out of memory: the timeline is a service, the transfer is not
+  }
+}
+
+void page_store::impl::enter() noexcept {
+  const std::scoped_lock lock(drain_mutex);
+  ++inside;
+}
+
+void page_store::impl::leave() noexcept {
+  const std::scoped_lock lock(drain_mutex);
+  if (--inside == 0) {
+    drained.notify_all();
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <forebay/io/detail/service_thread.hpp>
+#include <forebay/store/page_store.hpp>
+
+#include "store/cache_window.hpp"
+#include "store/directory_claim.hpp"
+#include "store/link_pacer.hpp"
+#include "store/page_table.hpp"
+#include "store/transfer_workers.hpp"
+
+namespace forebay {
+
+/// The parts of a store, in the order in which they are built; they end in the reverse order.
+///
+/// A transfer goes submit -> [worker: checksum of a write] -> [window of a buffered file] -> I/O backend -> [worker:
+/// checksum of a read, cache drop, error] -> complete. Checksums are computed on workers: XXH3 takes about 0.1 ms per
+/// MiB, which on the ring's thread would hold up every other completion and cap the store near 10 GB/s. Small chunks
+/// are hashed where they are: a hop to a worker costs more.
+struct page_store::impl {
+  impl(page_store_options wanted, telemetry::timeline* line);
+  ~impl();
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  void submit(page_store& store, page_transfer& t) noexcept;
+
+  page_store_options options;
+  telemetry::timeline* timeline;
+  std::vector<store_detail::directory_claim> claims;
+  std::vector<std::string> degradations;
+  mutable std::mutex table_mutex;
+  std::unique_ptr<store_detail::page_table> table;
+  std::vector<telemetry::lane_id> read_lanes;
+  std::vector<telemetry::lane_id> write_lanes;
+  std::atomic<byte_count> bytes_read{0};
+  std::atomic<byte_count> bytes_written{0};
+  io::detail::process_mark process;
+
+ private:
+  void open_paths();
+  void start_services();
+  [[nodiscard]] byte_count common_alignment(std::vector<io::direct_file>& files);
+  [[nodiscard]] static page_store::impl& of(page_transfer& t) noexcept { return *t.store->impl_; }
+  [[nodiscard]] bool buffered(const page_transfer& t) const noexcept;
+  [[nodiscard]] bool checked(const page_transfer& t) const noexcept;
+  [[nodiscard]] bool needs_worker_after(const page_transfer& t) const noexcept;
+  [[nodiscard]] byte_count real_bytes(const page_transfer& t) const noexcept;
+  [[nodiscard]] bool prepare(page_transfer& t) noexcept;
+  void work(page_transfer& t) noexcept;
+  void start_io(page_transfer& t) noexcept;
+  static void io_completed(io::operation& op, io::result outcome) noexcept;
+  void conclude(page_transfer& t) noexcept;
+  void judge(page_transfer& t);
+  void finish(page_transfer& t) noexcept;
+  void record(const page_transfer& t) noexcept;
+  void enter() noexcept;
+  void leave() noexcept;
+  [[nodiscard]] std::string describe(const page_transfer& t) const;
+
+  store_detail::cache_window window;
+  std::unique_ptr<store_detail::link_pacer> pacer;
+  std::unique_ptr<store_detail::transfer_workers> workers;
+  std::unique_ptr<io::backend> backend;
+  std::mutex drain_mutex;
+  std::condition_variable drained;
+  std::uint64_t inside = 0;  // transfers in flight, and calls of submit
+
+  friend class page_store;
+};
+
+}  // namespace forebay
