@@ -2,7 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(TBB REQUIRED)
-find_package(Liburing REQUIRED)
+find_package(Liburing 2.3 REQUIRED)
 find_package(Hwloc REQUIRED)
 find_package(Xxhash REQUIRED)
 include(forebay_cuda)
