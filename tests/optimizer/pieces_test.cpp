@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <forebay/optimizer/detail/pieces.hpp>
 #include <forebay/optimizer/gradient_norm.hpp>
 #include <iterator>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace forebay::detail {
@@ -49,13 +52,21 @@ std::size_t threads_of_this_process() {
 
 TEST(pieces, no_thread_outlives_the_pool) {
   const std::size_t before = threads_of_this_process();
-  std::size_t during = 0;
+  std::atomic<std::size_t> during{0};
   {
     update_pool pool(4);
-    pool.for_each(10'000, [](std::size_t) {});
-    during = threads_of_this_process();
+    pool.for_each(10'000, [&](std::size_t i) {
+      if (i % 1000 == 0) {
+        during.store(std::max(during.load(), threads_of_this_process()));
+      }
+    });
   }
-  EXPECT_GT(during, before);
+  EXPECT_GT(during.load(), before);
+  // A thread that was joined leaves the kernel's list a moment later.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (threads_of_this_process() != before && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
   EXPECT_EQ(threads_of_this_process(), before);
 }
 
