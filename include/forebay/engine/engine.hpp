@@ -16,6 +16,9 @@
 namespace forebay {
 
 class engine;
+namespace detail {
+struct step_plan;
+}
 
 /// The right to use a step's tensors on one stream (device steps) or on this thread (host steps). Move-only; while it
 /// lives, its blocks cannot move. Its end is a point on the stream; only after that has passed may a block be evicted.
@@ -145,6 +148,8 @@ class engine {
  private:
   friend class lease;
   friend class iteration;
+  [[nodiscard]] lease grant(const detail::step_plan& step, stream* on);
+
   struct impl;
   std::unique_ptr<impl> impl_;
 };

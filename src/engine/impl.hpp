@@ -1,0 +1,81 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <forebay/engine/engine.hpp>
+#include <forebay/memory/topology.hpp>
+
+#include "engine/layout.hpp"
+#include "engine/scheduler.hpp"
+
+namespace forebay {
+
+/// Everything that an engine owns. Members are in order of construction; the scheduler goes first when it ends.
+struct engine::impl {
+  explicit impl(engine_options o);
+  ~impl();
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  // Tensors and order
+  [[nodiscard]] const tensor_spec& spec_of(tensor_id tensor) const;
+  void check_tensors(const order& steps) const;
+  [[nodiscard]] detail::layout lay_out(const order& steps);
+  [[nodiscard]] tier_bytes needs_of(const detail::layout& l) const;
+  void check_capacity(const detail::layout& l, const order& steps) const;
+  void add_blocks(const std::vector<plan::packed_block>& fresh);
+  void materialise(tensor_id tensor);
+  [[nodiscard]] detail::step_plan plan_step(const order_step& s, const detail::layout& l, std::uint32_t position) const;
+  [[nodiscard]] const detail::step_plan& plan_on_the_spot(std::string_view name, const std::vector<access>& accesses,
+                                                          const step_options& options);
+  void adopt(order steps);
+  [[nodiscard]] byte_count home_padding(byte_count bytes) const;
+
+  // Contents
+  void copy_in(tensor_id tensor, std::span<const std::byte> contents, byte_count offset);
+  void copy_out(tensor_id tensor, std::span<std::byte> contents, byte_count offset);
+  void write_to_storage(std::uint32_t block, const detail::in_place_access& access, std::span<const std::byte> contents,
+                        byte_count offset);
+  void read_from_storage(std::uint32_t block, const detail::in_place_access& access, std::span<std::byte> contents,
+                         byte_count offset);
+  void copy_on_device(std::byte* to, const std::byte* from, byte_count bytes, copy_direction direction);
+
+  // Iterations
+  void start_iteration(std::uint64_t number, bool recording);
+  iteration_report end_iteration();
+  void abandon_iteration() noexcept;
+
+  std::unique_ptr<forebay::device> device;
+  engine_options options;
+  topology machine;
+  host_arena host;
+  pin_result pinned;
+  ledger device_account;
+  ledger host_account;
+  std::unique_ptr<page_store> store;
+  std::unique_ptr<stream> compute;
+  std::unique_ptr<stream> in_place_stream;
+  std::unique_ptr<detail::scheduler> sched;
+
+  std::uint32_t identity;  // the generation of this engine's tensor ids
+  std::deque<tensor_spec> specs;
+  std::unordered_map<std::string, std::uint32_t> by_name;
+  order current;
+  bool has_order = false;
+  std::deque<detail::step_plan> on_the_spot;  // steps described in this iteration; leases point to them
+
+  bool iterating = false;
+  bool recording = false;
+  order recorded;
+  std::uint64_t number = 0;
+  time_point began;
+  detail::scheduler::counters before;
+  byte_count read_before = 0;
+  byte_count written_before = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,422 @@
+// Leases: what a step may touch, from grant to the passing of its end.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <forebay/base/contract.hpp>
+
+#include "engine/scheduler.hpp"
+
+namespace forebay::detail {
+
+// Grants
+
+void scheduler::check_contents(const step_plan& step) const {
+  for (const access& a : step.tensors) {
+    const tensor_record& t = tensors_.at(a.tensor.index);
+    if (needs_contents(a.how) && !t.initialised) {
+      throw usage_error(fmt::format("step '{}' reads tensor '{}', which holds nothing: write, zero or create it first",
+                                    step.name, t.name));
+    }
+  }
+}
+
+byte_count scheduler::tier_capacity(place where) const {
+  return where == place::device ? device_arena_.capacity()
+                                : host_arena_.capacity() - staging_.size() * chunk_ - fixed_host_bytes_;
+}
+
+void scheduler::check_fits(const step_plan& step) const {
+  const tier t = step.where == place::device ? tier::device : tier::host;
+  const auto counts = [&](std::uint32_t block) { return t == tier::device || !blocks_[block].host.fixed; };
+  byte_count wanted = align_up(step.workspace, device_arena_.rounded(1));
+  for (const block_access& a : step.blocks) {
+    wanted += counts(a.block) ? blocks_[a.block].bytes : 0;
+  }
+  std::vector<std::uint32_t> held;
+  byte_count held_bytes = 0;
+  for (const lease_record& l : leases_) {
+    if (l.now != lease_record::state::live || l.thread != std::this_thread::get_id() || l.step->where != step.where) {
+      continue;
+    }
+    if (l.scratch != no_block) {
+      held_bytes += blocks_[l.scratch].bytes;
+    }
+    for (const block_access& a : l.step->blocks) {
+      const bool shared = std::any_of(step.blocks.begin(), step.blocks.end(),
+                                      [&](const block_access& own) { return own.block == a.block; });
+      if (!shared && counts(a.block) && std::find(held.begin(), held.end(), a.block) == held.end()) {
+        held.push_back(a.block);
+        held_bytes += blocks_[a.block].bytes;
+      }
+    }
+  }
+  const byte_count capacity = tier_capacity(step.where);
+  if (wanted + held_bytes > capacity) {
+    throw capacity_error(
+        fmt::format("step '{}' needs {} B ({}) in the {} tier, beside {} B of leases that this thread holds; the "
+                    "capacity{} is {} B ({})",
+                    step.name, wanted, format_bytes(wanted), to_string(t), held_bytes,
+                    t == tier::host ? " without staging" : "", capacity, format_bytes(capacity)));
+  }
+}
+
+bool scheduler::others_idle(const block_record& b, tier t) const {
+  return (t == tier::device ? b.host : b.device).pins == 0;
+}
+
+bool scheduler::ready(const step_plan& step, const block_access& a, const stream* on) {
+  block_record& b = blocks_[a.block];
+  const tier t = step.where == place::device ? tier::device : tier::host;
+  replica& r = copy_of(b, t);
+  if (b.in_place) {
+    return false;
+  }
+  bool arriving = false;
+  if (brings_contents(b, a)) {
+    // A fetch whose copies are all enqueued serves a stream: it waits for them itself.
+    const auto found = moves_.find(a.block);
+    arriving = on != nullptr && r.now == replica::state::arriving && found != moves_.end() &&
+               found->second.enqueued_at != 0 && found->second.failure == nullptr;
+    if (!r.valid() && !arriving) {
+      return false;
+    }
+  } else {
+    if (b.moving || (r.now == replica::state::absent && !take_hole(a.block, t))) {
+      return false;
+    }
+    if (r.now != replica::state::placed && !r.valid()) {
+      return false;
+    }
+  }
+  return !modifies(a.how) || ((!b.moving || arriving) && others_idle(b, t));
+}
+
+void scheduler::order_after(block_record& b, bool modifying, stream& on) {
+  const auto found = b.device.now == replica::state::arriving ? moves_.find(b.index) : moves_.end();
+  if (found != moves_.end()) {
+    on.wait(mover_->h2d_stream(), found->second.enqueued_at);
+  }
+  if (b.last_write.on != nullptr && b.last_write.on != &on) {
+    on.wait(*b.last_write.on, b.last_write.point);
+  }
+  if (modifying) {
+    for (const stream_use& use : b.last_reads) {
+      if (use.on != &on) {
+        on.wait(*use.on, use.point);
+      }
+    }
+  }
+}
+
+void scheduler::note_use(block_record& b, bool modifying, const stream& on, stream_point end) {
+  if (modifying) {
+    b.last_write = {&on, end};
+    b.last_reads.clear();
+    return;
+  }
+  for (stream_use& use : b.last_reads) {
+    if (use.on == &on) {
+      use.point = end;
+      return;
+    }
+  }
+  b.last_reads.push_back({&on, end});
+}
+
+void scheduler::take_over(const step_plan& step, const block_access& a, stream* /*on*/) {
+  block_record& b = blocks_[a.block];
+  const tier t = step.where == place::device ? tier::device : tier::host;
+  const tier other = t == tier::device ? tier::host : tier::device;
+  replica& r = copy_of(b, t);
+  ++r.pins;
+  if (!brings_contents(b, a)) {
+    r.now = replica::state::present;
+  }
+  if (!modifies(a.how)) {
+    return;
+  }
+  ++b.writers;
+  b.stored = false;
+  b.zero = false;
+  replica& stale = copy_of(b, other);
+  if (b.moving) {
+    moves_.at(a.block).overwritten = true;  // its source memory is in use until the move's end
+    if (stale.valid()) {
+      stale.now = replica::state::placed;
+    }
+  } else if (stale.valid()) {
+    drop_copy(a.block, other);
+  }
+}
+
+std::uint32_t scheduler::scratch_for(const step_plan& step, const stream* on) {
+  const byte_count bytes = device_arena_.rounded(step.workspace);
+  const tier t = step.where == place::device ? tier::device : tier::host;
+  std::uint32_t fallback = no_block;
+  for (const std::uint32_t i : scratches_) {
+    const block_record& b = blocks_[i];
+    const replica& r = t == tier::device ? b.device : b.host;
+    const bool own = b.scratch_of == on && b.scratch_where == step.where && !b.scratch_live;
+    if (own && r.has_memory() && b.bytes >= bytes) {
+      return i;
+    }
+    if (own && (r.now == replica::state::absent || (r.now == replica::state::placed && r.pins == 0))) {
+      fallback = i;
+    } else if (own && r.now == replica::state::placing && b.bytes >= bytes) {
+      return i;
+    }
+  }
+  if (fallback != no_block) {
+    if (copy_of(blocks_[fallback], t).has_memory()) {
+      drop_copy(fallback, t);
+    }
+    blocks_[fallback].bytes = bytes;
+    return fallback;
+  }
+  block_record b;
+  b.name = "workspace";
+  b.bytes = bytes;
+  b.scratch = true;
+  b.scratch_of = on;
+  b.scratch_where = step.where;
+  scratches_.push_back(add_block(std::move(b)));
+  return scratches_.back();
+}
+
+std::uint32_t scheduler::new_lease(const step_plan& step, stream* on, std::thread::id thread) {
+  if (free_leases_.empty()) {
+    leases_.emplace_back();
+    free_leases_.push_back(static_cast<std::uint32_t>(leases_.size() - 1));
+  }
+  const std::uint32_t index = free_leases_.back();
+  free_leases_.pop_back();
+  lease_record& l = leases_[index];
+  l.now = lease_record::state::live;
+  ++l.generation;
+  l.step = &step;
+  l.on = on;
+  l.thread = thread;
+  l.scratch = no_block;
+  l.announced = false;
+  if (timeline_ != nullptr) {
+    l.granted = std::chrono::steady_clock::now();
+  }
+  return index;
+}
+
+std::optional<std::uint32_t> scheduler::try_grant(const step_plan& step, stream* on, std::thread::id thread) {
+  const tier t = step.where == place::device ? tier::device : tier::host;
+  for (const block_access& a : step.blocks) {
+    if (!ready(step, a, on)) {
+      return std::nullopt;
+    }
+  }
+  std::uint32_t scratch = no_block;
+  if (step.workspace != 0) {
+    scratch = scratch_for(step, on);
+    const replica& r = copy_of(blocks_[scratch], t);
+    if (r.now == replica::state::placing || (r.now == replica::state::absent && !take_hole(scratch, t))) {
+      return std::nullopt;
+    }
+  }
+  if (on != nullptr) {
+    for (const block_access& a : step.blocks) {
+      order_after(blocks_[a.block], modifies(a.how), *on);
+    }
+  }
+  for (const block_access& a : step.blocks) {
+    take_over(step, a, on);
+  }
+  for (const access& a : step.tensors) {
+    if (has(a.how, uses::create)) {
+      mark_initialised(a.tensor.index);
+    }
+  }
+  const std::uint32_t lease = new_lease(step, on, thread);
+  if (scratch != no_block) {
+    leases_[lease].scratch = scratch;
+    blocks_[scratch].scratch_live = true;
+    ++copy_of(blocks_[scratch], t).pins;
+  }
+  return lease;
+}
+
+// Ends
+
+void scheduler::mark_initialised(std::uint32_t tensor) {
+  tensor_record& t = tensors_[tensor];
+  if (!t.initialised) {
+    t.initialised = true;
+    ++blocks_[t.block].initialised;
+  }
+}
+
+void scheduler::mark_freed(std::uint32_t tensor) {
+  tensor_record& t = tensors_[tensor];
+  if (t.initialised) {
+    t.initialised = false;
+    --blocks_[t.block].initialised;
+  }
+}
+
+void scheduler::release(std::uint32_t lease) noexcept {
+  const std::scoped_lock lock(mutex_);
+  lease_record& l = leases_[lease];
+  FOREBAY_ASSERT(l.now == lease_record::state::live);
+  l.now = lease_record::state::ended;
+  l.end = l.on == nullptr ? 0 : l.on->record();
+  for (const block_access& a : l.step->blocks) {
+    if (l.on != nullptr) {
+      note_use(blocks_[a.block], modifies(a.how), *l.on, l.end);
+    }
+  }
+  for (const access& a : l.step->tensors) {
+    if (has(a.how, uses::free)) {
+      mark_freed(a.tensor.index);
+    }
+  }
+  if (l.scratch != no_block) {
+    blocks_[l.scratch].scratch_live = false;
+  }
+  ended_leases_.push_back(lease);
+  if (l.on == nullptr) {
+    reap();
+    kick_unless_quiet();
+  } else if (!quiet_ || timeline_ != nullptr) {
+    wake_when_passed(l);
+  }
+}
+
+// The scheduler has to know when the stream has passed the lease's end. A stream that can't take a callback any more
+// has failed; `join` and the stall limit see that.
+void scheduler::wake_when_passed(lease_record& l) noexcept {
+  if (!callbacks_.enter()) {
+    return;
+  }
+  l.announced = true;
+  try {
+    if (timeline_ == nullptr) {
+      l.on->notify([this] {
+        kick();
+        callbacks_.leave();
+      });
+      return;
+    }
+    l.on->notify([this, name = l.step->name, from = l.granted] {
+      timeline_->record_in_order({compute_lane_, name, from, std::chrono::steady_clock::now(), 0});
+      kick();
+      callbacks_.leave();
+    });
+  } catch (...) {
+    callbacks_.leave();
+    latch(std::current_exception());
+  }
+}
+
+void scheduler::reap() {
+  bool any = false;
+  for (std::size_t i = 0; i < ended_leases_.size();) {
+    lease_record& l = leases_[ended_leases_[i]];
+    if (l.on != nullptr && !l.on->passed(l.end)) {
+      ++i;
+      continue;
+    }
+    unpin(l);
+    l.now = lease_record::state::free;
+    free_leases_.push_back(ended_leases_[i]);
+    ended_leases_.erase(ended_leases_.begin() + static_cast<std::ptrdiff_t>(i));
+    any = true;
+  }
+  if (any) {
+    changed_table_ = true;
+    changed_.notify_all();
+  }
+}
+
+void scheduler::unpin(lease_record& l) {
+  const tier t = l.step->where == place::device ? tier::device : tier::host;
+  for (const block_access& a : l.step->blocks) {
+    block_record& b = blocks_[a.block];
+    --copy_of(b, t).pins;
+    if (modifies(a.how)) {
+      --b.writers;
+    }
+    drop_if_dead(a.block);
+  }
+  if (l.scratch != no_block) {
+    --copy_of(blocks_[l.scratch], t).pins;
+  }
+}
+
+bool scheduler::has_live_leases() const {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [](const lease_record& l) { return l.now == lease_record::state::live; });
+}
+
+void scheduler::join() {
+  std::unique_lock lock(mutex_);
+  reap();
+  while (!ended_leases_.empty()) {
+    const lease_record& l = leases_[ended_leases_.front()];
+    stream* on = l.on;
+    const stream_point end = l.end;
+    lock.unlock();
+    on->synchronize(end);
+    lock.lock();
+    reap();
+  }
+}
+
+void scheduler::drop_activations() {
+  const std::scoped_lock lock(mutex_);
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    block_record& b = blocks_[i];
+    if (!b.activation || b.initialised == 0) {
+      continue;
+    }
+    for (const std::uint32_t t : b.tensors) {
+      mark_freed(t);
+    }
+    drop_if_dead(i);
+  }
+  kick_unless_quiet();
+}
+
+// What a lease shows
+
+std::span<std::byte> scheduler::lease_bytes(std::uint32_t lease, std::uint32_t generation, tensor_id tensor) const {
+  const std::scoped_lock lock(mutex_);
+  const lease_record& l = leases_.at(lease);
+  FOREBAY_EXPECTS(l.now == lease_record::state::live && l.generation == generation, "the lease has ended");
+  const bool covered =
+      std::any_of(l.step->tensors.begin(), l.step->tensors.end(), [&](const access& a) { return a.tensor == tensor; });
+  const tensor_record& t = tensors_.at(tensor.index);
+  if (!covered) {
+    throw usage_error(fmt::format("step '{}' does not access tensor '{}'", l.step->name, t.name));
+  }
+  const block_record& b = blocks_[t.block];
+  const bool on_device = l.step->where == place::device;
+  const extent place = on_device ? b.device.place : b.host.place;
+  return {address(on_device ? tier::device : tier::host, place) + t.offset, t.bytes};
+}
+
+std::span<std::byte> scheduler::lease_workspace(std::uint32_t lease, std::uint32_t generation) const {
+  const std::scoped_lock lock(mutex_);
+  const lease_record& l = leases_.at(lease);
+  FOREBAY_EXPECTS(l.now == lease_record::state::live && l.generation == generation, "the lease has ended");
+  if (l.scratch == no_block) {
+    return {};
+  }
+  const bool on_device = l.step->where == place::device;
+  const block_record& b = blocks_[l.scratch];
+  return {address(on_device ? tier::device : tier::host, on_device ? b.device.place : b.host.place), l.step->workspace};
+}
+
+std::uint32_t scheduler::lease_generation(std::uint32_t lease) const {
+  const std::scoped_lock lock(mutex_);
+  return leases_[lease].generation;
+}
+
+}  // namespace forebay::detail

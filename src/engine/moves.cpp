@@ -1,0 +1,177 @@
+// Moves of blocks between tiers: how they start and what follows from their end.
+#include <cstring>
+
+#include <forebay/base/contract.hpp>
+
+#include "engine/scheduler.hpp"
+
+namespace forebay::detail {
+
+void scheduler::launch(block_move m) {
+  block_record& b = blocks_[m.block];
+  FOREBAY_ASSERT(!b.moving && !b.in_place);
+  b.moving = true;
+  quiet_ = false;
+  changed_table_ = true;
+  m.bytes = b.bytes;
+  if (b.device.has_memory()) {
+    m.device = address(tier::device, b.device.place);
+  }
+  m.page = b.page;
+  const auto [it, inserted] = moves_.emplace(m.block, m);
+  FOREBAY_ASSERT(inserted);
+  mover_->start(it->second);
+}
+
+void scheduler::start_fetch(std::uint32_t block, tier t, std::uint64_t priority, bool keep_host) {
+  block_record& b = blocks_[block];
+  replica& to = copy_of(b, t);
+  FOREBAY_ASSERT(to.now == replica::state::placed);
+  block_move m;
+  m.block = block;
+  m.priority = priority;
+  const bool from_other = t == tier::device ? b.host.valid() : b.device.valid();
+  if (from_other) {
+    m.way = t == tier::device ? route::host_to_device : route::device_to_host;
+    m.host = address(tier::host, b.host.place);
+  } else if (b.stored) {
+    m.way = t == tier::device ? route::storage_to_device : route::storage_to_host;
+    if (t == tier::host || keep_host) {
+      m.host = address(tier::host, b.host.place);
+    }
+    if (t == tier::device && keep_host) {
+      m.keeps_host = true;
+      b.host.now = replica::state::arriving;
+    }
+  } else {
+    FOREBAY_ASSERT(b.zero);
+    if (t == tier::device) {
+      device_.fill(address(t, to.place), std::byte{0}, b.bytes);
+    } else {
+      std::memset(address(t, to.place), 0, b.bytes);
+    }
+    to.now = replica::state::present;
+    changed_table_ = true;
+    return;
+  }
+  to.now = replica::state::arriving;
+  launch(m);
+}
+
+void scheduler::start_spill(std::uint32_t block, tier from, std::uint64_t priority) {
+  block_record& b = blocks_[block];
+  block_move m;
+  m.block = block;
+  m.priority = priority;
+  m.drop_source = true;
+  if (from == tier::device) {
+    const std::uint32_t distance = next_use_.distance(block, cursor_);
+    const bool to_host = b.host.fixed || store_ == nullptr ||
+                         place_block(block, tier::host, {need::kind::spill, distance}) == placed::yes;
+    if (to_host) {
+      if (b.host.now == replica::state::absent) {
+        FOREBAY_ASSERT(take_hole(block, tier::host));
+      }
+      m.way = route::device_to_host;
+      m.host = address(tier::host, b.host.place);
+      b.host.now = replica::state::arriving;
+      launch(m);
+      return;
+    }
+    m.way = route::device_to_storage;
+  } else {
+    m.way = route::host_to_storage;
+    m.host = address(tier::host, b.host.place);
+  }
+  ensure_page(b);
+  launch(m);
+}
+
+void scheduler::ensure_page(block_record& b) {
+  if (!b.page.valid()) {
+    b.page = store_->allocate(b.bytes, b.name);
+  }
+}
+
+void scheduler::hasten(std::uint32_t block) {
+  const auto found = moves_.find(block);
+  if (found != moves_.end()) {
+    mover_->hasten(found->second, 0);
+  }
+}
+
+void scheduler::end_move(block_move& m) {
+  const std::uint32_t block = m.block;
+  block_record& b = blocks_[block];
+  b.moving = false;
+  changed_table_ = true;
+  if (m.failure != nullptr) {
+    latch(m.failure);
+  }
+  const bool fetch = !m.drop_source;
+  if (fetch) {
+    end_fetch(b, m);
+  } else {
+    end_spill(b, m);
+  }
+  moves_.erase(block);
+  drop_if_dead(block);
+}
+
+void scheduler::end_fetch(block_record& b, const block_move& m) {
+  const bool to_device = m.way == route::host_to_device || m.way == route::storage_to_device;
+  replica& to = to_device ? b.device : b.host;
+  const bool good = m.failure == nullptr;
+  // A failed fetch leaves no contents; whoever holds a lease on it already will see the stream's or the engine's
+  // failure.
+  to.now = good || to.pins != 0 ? replica::state::present : replica::state::placed;
+  if (m.overwritten) {
+    if (b.host.has_memory()) {
+      b.host.now = replica::state::placed;
+      drop_copy(m.block, tier::host);
+    }
+  } else if (m.keeps_host) {
+    b.host.now = good ? replica::state::present : replica::state::placed;
+  }
+}
+
+void scheduler::end_spill(block_record& b, const block_move& m) {
+  const bool from_device = m.way != route::host_to_storage;
+  replica& from = from_device ? b.device : b.host;
+  if (m.failure != nullptr) {  // the source keeps the only copy: nothing is lost
+    if (m.way == route::device_to_host) {
+      b.host.now = replica::state::placed;
+    }
+    if (from.victim_of != no_block) {
+      cancel_claim(from.victim_of, from_device ? tier::device : tier::host);
+    }
+    return;
+  }
+  if (m.way == route::device_to_host) {
+    b.host.now = replica::state::present;
+  } else {
+    b.stored = true;
+  }
+  if (!from.held()) {
+    drop_copy(m.block, from_device ? tier::device : tier::host);
+  } else if (from.victim_of != no_block) {
+    cancel_claim(from.victim_of, from_device ? tier::device : tier::host);
+  }
+}
+
+void scheduler::drop_if_dead(std::uint32_t block) {
+  block_record& b = blocks_[block];
+  if (b.initialised != 0 || b.moving || b.in_place || b.scratch) {
+    return;
+  }
+  b.stored = false;
+  b.zero = false;
+  for (const tier t : {tier::device, tier::host}) {
+    replica& r = copy_of(b, t);
+    if (r.now == replica::state::present && !r.held()) {
+      drop_copy(block, t);
+    }
+  }
+}
+
+}  // namespace forebay::detail
