@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include <forebay/optimizer/detail/subgroup.hpp>
+#include <forebay/plan/packing.hpp>
 
 namespace forebay::detail {
 
@@ -138,9 +139,11 @@ bool fits_device(engine& owner, const order& steps) {
   if (!owner.device().host_addressable()) {
     return false;
   }
+  // As if nothing were packed: each tensor, and the workspace, starts a block of its own.
+  const auto padded = [](byte_count bytes) { return align_up(bytes, plan::block_alignment); };
   byte_count need = 0;
   for (const tensor_id tensor : owner.tensors()) {
-    need += owner.spec(tensor).bytes();
+    need += padded(owner.spec(tensor).bytes());
   }
   byte_count workspace = 0;
   for (const order_step& step : steps.steps()) {
@@ -148,7 +151,7 @@ bool fits_device(engine& owner, const order& steps) {
       workspace = std::max(workspace, step.options.workspace);
     }
   }
-  return need + workspace <= owner.capacity().device;
+  return need + padded(workspace) <= owner.capacity().device;
 }
 
 }  // namespace forebay::detail
