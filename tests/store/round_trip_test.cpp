@@ -13,7 +13,7 @@ using store_test::page_mover;
 using store_test::random_bytes;
 using store_test::scratch_directory;
 
-class round_trip : public testing::TestWithParam<std::tuple<io::backend_kind, std::size_t, bool, const char*>> {
+class round_trip : public ::testing::TestWithParam<std::tuple<io::backend_kind, std::size_t, bool, const char*>> {
  protected:
   [[nodiscard]] page_store_options options() {
     page_store_options o;
@@ -111,7 +111,7 @@ TEST_P(round_trip, leaves_nothing_behind) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<round_trip::ParamType>& info) {
+std::string case_name(const ::testing::TestParamInfo<round_trip::ParamType>& info) {
   const std::string parent = std::get<3>(info.param);
   return std::string(std::get<0>(info.param) == io::backend_kind::automatic ? "automatic" : "threads") + "_" +
          std::to_string(std::get<1>(info.param)) + (std::get<2>(info.param) ? "_direct" : "_buffered") +
@@ -119,9 +119,9 @@ std::string case_name(const testing::TestParamInfo<round_trip::ParamType>& info)
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, round_trip,
-                         testing::Combine(testing::Values(io::backend_kind::automatic, io::backend_kind::threads),
-                                          testing::Values(std::size_t{1}, std::size_t{3}), testing::Bool(),
-                                          testing::Values("", "/dev/shm")),
+                         ::testing::Combine(::testing::Values(io::backend_kind::automatic, io::backend_kind::threads),
+                                            ::testing::Values(std::size_t{1}, std::size_t{3}), ::testing::Bool(),
+                                            ::testing::Values("", "/dev/shm")),
                          case_name);
 
 }  // namespace
