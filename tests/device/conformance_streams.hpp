@@ -1,13 +1,13 @@
 #pragma once
 
-#include <cstring>
-#include <numeric>
+#include <memory>
+#include <vector>
 
 #include "conformance_fixture.hpp"
 
 namespace forebay::conformance {
 
-/// What a device does with time: points, waits between streams, failure.
+/// What a device does with time: points and waits between streams.
 template <typename Traits>
 class device_streams : public conformance_test<Traits> {};
 
@@ -15,8 +15,8 @@ TYPED_TEST_SUITE_P(device_streams);
 
 TYPED_TEST_P(device_streams, points_pass_in_order_and_never_before_the_work_in_front_of_them) {
   std::atomic<bool> released{false};
-  const std::vector<std::byte> sent(16, std::byte{5});
-  std::vector<std::byte> got(16);
+  const auto sent = this->host(16, std::byte{5});
+  const auto got = this->host(16);
   const auto s = this->make();
   EXPECT_TRUE(s->passed(0));
   TypeParam::hold(*this->device_, *s, released);
@@ -33,14 +33,14 @@ TYPED_TEST_P(device_streams, points_pass_in_order_and_never_before_the_work_in_f
   s->synchronize(second);
   EXPECT_TRUE(s->passed(first));
   EXPECT_TRUE(s->passed(second));
-  EXPECT_EQ(got, sent);
+  EXPECT_TRUE(this->same(got, sent));
 }
 
 TYPED_TEST_P(device_streams, idle_since_is_when_the_work_ended) {
   const time_point before = std::chrono::steady_clock::now();
   const auto s = this->make();
   EXPECT_LE(s->idle_since(), std::chrono::steady_clock::now());
-  std::vector<std::byte> host(4096);
+  const auto host = this->host(4096);
   s->copy(this->at(0), host.data(), host.size(), copy_direction::host_to_device);
   s->synchronize();
   const time_point since = s->idle_since();
@@ -52,8 +52,8 @@ TYPED_TEST_P(device_streams, idle_since_is_when_the_work_ended) {
 TYPED_TEST_P(device_streams, a_stream_waits_for_another_streams_point_and_for_no_more) {
   std::atomic<bool> first_released{false};
   std::atomic<bool> second_released{false};
-  const auto sent = this->random_bytes(1'000'000, 2);
-  std::vector<std::byte> got(sent.size());
+  const auto sent = this->random_host(1'000'000, 2);
+  const auto got = this->host(sent.size());
   const auto up = this->make(stream_kind::host_to_device);
   const auto down = this->make(stream_kind::device_to_host);
   TypeParam::hold(*this->device_, *up, first_released);
@@ -67,36 +67,38 @@ TYPED_TEST_P(device_streams, a_stream_waits_for_another_streams_point_and_for_no
   EXPECT_EQ(down->idle_since(), time_point::max());
   first_released = true;
   down->synchronize(done);  // would hang, were it to wait for all of `up`
-  EXPECT_EQ(got, sent);
+  EXPECT_TRUE(this->same(got, sent));
   second_released = true;
   up->synchronize();
 }
 
 TYPED_TEST_P(device_streams, time_in_waits_counts_once_work_stands_behind_them) {
   std::atomic<bool> released{false};
-  std::vector<std::byte> host(64);
+  const auto host = this->host(64);
   const auto other = this->make();
   const auto s = this->make();
+  const time_point from = std::chrono::steady_clock::now();
   EXPECT_EQ(s->waited(), duration::zero());
   TypeParam::hold(*this->device_, *other, released);
-  s->wait(*other, other->record());
+  const stream_point point = other->record();
+  s->wait(*other, point);
   s->copy(this->at(0), host.data(), host.size(), copy_direction::host_to_device);
-  const time_point from = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the injected delay that is to be counted
+  while (s->waited() == duration::zero()) {  // would hang, were the wait not counted while it lasts
+    std::this_thread::yield();
+  }
   released = true;
   s->synchronize();
-  const duration upper = std::chrono::steady_clock::now() - from + std::chrono::milliseconds(20);
-  EXPECT_GT(s->waited(), duration::zero());
-  EXPECT_LE(s->waited(), upper + std::chrono::seconds(1));
   const duration total = s->waited();
-  s->wait(*other, other->record());  // has passed: costs nothing
+  EXPECT_GT(total, duration::zero());
+  EXPECT_LE(total, std::chrono::steady_clock::now() - from);
+  s->wait(*other, point);  // has passed: costs nothing
   s->synchronize();
-  EXPECT_LE(s->waited() - total, std::chrono::milliseconds(20));
+  EXPECT_EQ(s->waited(), total);
 }
 
 TYPED_TEST_P(device_streams, a_stream_may_be_waited_for_and_be_destroyed_first) {
-  std::vector<std::byte> host(64, std::byte{3});
-  std::vector<std::byte> got(64);
+  const auto host = this->host(64, std::byte{3});
+  const auto got = this->host(64);
   std::atomic<bool> released{false};
   auto other = this->make();
   const auto s = this->make();
@@ -107,19 +109,19 @@ TYPED_TEST_P(device_streams, a_stream_may_be_waited_for_and_be_destroyed_first) 
   released = true;
   other.reset();
   s->synchronize();
-  EXPECT_EQ(got, host);
+  EXPECT_TRUE(this->same(got, host));
 }
 
 TYPED_TEST_P(device_streams, a_ring_of_waits_over_many_streams_keeps_every_order) {
   constexpr std::size_t streams = 5;
   constexpr std::size_t rounds = 300;
   constexpr std::size_t bytes = 256;
-  const auto sent = this->random_bytes(bytes, 5);
+  const auto sent = this->random_host(bytes, 5);
   std::vector<std::unique_ptr<stream>> all;
   for (std::size_t i = 0; i < streams; ++i) {
     all.push_back(this->make());
   }
-  std::vector<std::byte> got(bytes);
+  const auto got = this->host(bytes);
   all[0]->copy(this->at(0), sent.data(), bytes, copy_direction::host_to_device);
   stream_point last = all[0]->record();
   std::size_t previous = 0;
@@ -132,32 +134,13 @@ TYPED_TEST_P(device_streams, a_ring_of_waits_over_many_streams_keeps_every_order
   }
   all[previous]->copy(got.data(), this->at(rounds * bytes), bytes, copy_direction::device_to_host);
   all[previous]->synchronize();
-  EXPECT_EQ(got, sent);
-}
-
-TYPED_TEST_P(device_streams, a_failed_stream_goes_on_passing_points_and_calling_back) {
-  std::vector<std::byte> host(16, std::byte{1});
-  std::atomic<int> called{0};
-  const auto s = this->make();
-  TypeParam::break_stream(*s);
-  s->copy(this->at(0), host.data(), host.size(), copy_direction::host_to_device);
-  s->notify([&] { ++called; });
-  const stream_point point = s->record();
-  EXPECT_THROW(s->synchronize(point), device_error);
-  EXPECT_TRUE(s->passed(point));
-  EXPECT_EQ(called, 1);
-  EXPECT_NE(s->failure(), nullptr);
-  s->copy(this->at(0), host.data(), host.size(), copy_direction::host_to_device);  // skipped, not refused
-  s->notify([&] { ++called; });
-  EXPECT_THROW(s->synchronize(), device_error);
-  EXPECT_EQ(called, 2);
+  EXPECT_TRUE(this->same(got, sent));
 }
 
 REGISTER_TYPED_TEST_SUITE_P(device_streams, points_pass_in_order_and_never_before_the_work_in_front_of_them,
                             idle_since_is_when_the_work_ended, a_stream_waits_for_another_streams_point_and_for_no_more,
                             time_in_waits_counts_once_work_stands_behind_them,
                             a_stream_may_be_waited_for_and_be_destroyed_first,
-                            a_ring_of_waits_over_many_streams_keeps_every_order,
-                            a_failed_stream_goes_on_passing_points_and_calling_back);
+                            a_ring_of_waits_over_many_streams_keeps_every_order);
 
 }  // namespace forebay::conformance

@@ -26,6 +26,7 @@ struct emulated_traits {
     s.launch([] { throw device_error("broken on purpose"); });
   }
   static std::string why_skipped() { return "never"; }
+  static void done() {}
 };
 
 }  // namespace
@@ -33,6 +34,7 @@ struct emulated_traits {
 namespace conformance {
 INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_copies, emulated_traits);
 INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_streams, emulated_traits);
+INSTANTIATE_TYPED_TEST_SUITE_P(emulated, device_failures, emulated_traits);
 }  // namespace conformance
 
 namespace {
@@ -128,6 +130,20 @@ TEST(emulated_device, recording_and_waiting_for_passed_points_enqueues_nothing) 
   }
   EXPECT_EQ(t->record(), before);
   EXPECT_EQ(s->record(), 1U);
+}
+
+TEST(emulated_device, a_wait_with_nothing_behind_it_is_no_time_lost) {
+  const auto d = emulated_device({.capacity = 4_KiB});
+  const auto other = d->make_stream(stream_kind::compute);
+  const auto s = d->make_stream(stream_kind::compute);
+  std::atomic<bool> released{false};
+  emulated_traits::hold(*d, *other, released);
+  s->wait(*other, other->record());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the injected delay that is not to be counted
+  EXPECT_EQ(s->waited(), duration::zero());
+  released = true;
+  s->synchronize();
+  EXPECT_EQ(s->waited(), duration::zero());
 }
 
 // 100 ms of work at the rate; a machine under load may take longer, never less.

@@ -30,6 +30,7 @@ struct delayed_traits {
     s.launch([] { throw device_error("broken on purpose"); });
   }
   static std::string why_skipped() { return "never"; }
+  static void done() {}
 };
 
 }  // namespace
@@ -37,6 +38,7 @@ struct delayed_traits {
 namespace conformance {
 INSTANTIATE_TYPED_TEST_SUITE_P(delayed, device_copies, delayed_traits);
 INSTANTIATE_TYPED_TEST_SUITE_P(delayed, device_streams, delayed_traits);
+INSTANTIATE_TYPED_TEST_SUITE_P(delayed, device_failures, delayed_traits);
 }  // namespace conformance
 
 namespace {
