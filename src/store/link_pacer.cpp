@@ -1,4 +1,4 @@
-#include "store/link_pacer.hpp"
+#include <forebay/store/detail/link_pacer.hpp>
 
 #include <algorithm>
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include <forebay/io/detail/service_thread.hpp>
+#include <forebay/store/detail/link_pacer.hpp>
 #include <forebay/store/page_store.hpp>
 
 #include "store/cache_window.hpp"
 #include "store/directory_claim.hpp"
-#include "store/link_pacer.hpp"
 #include "store/page_table.hpp"
 #include "store/transfer_workers.hpp"
 
