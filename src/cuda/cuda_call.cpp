@@ -32,12 +32,10 @@ current_device::~current_device() {
   }
 }
 
-cuda_event::cuda_event() {
-  check_cuda(cudaEventCreateWithFlags(&handle_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
-}
+cudaError_t cuda_event::create() noexcept { return cudaEventCreateWithFlags(&handle_, cudaEventBlockingSync); }
 
 cuda_event::~cuda_event() {
-  if (cudaEventDestroy(handle_) != cudaSuccess) {
+  if (handle_ != nullptr && cudaEventDestroy(handle_) != cudaSuccess) {
     forget_cuda_error();  // the context is gone, and the event with it
   }
 }

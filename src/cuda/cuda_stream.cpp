@@ -44,6 +44,7 @@ cuda_stream::cuda_stream(cuda_context& context, cudaStream_t handle, bool owned)
     : context_(context), handle_(handle), owned_(owned) {
   const current_device current(context_.ordinal);
   base_ = std::make_shared<cuda_event>();
+  check_cuda(base_->create(), "cudaEventCreateWithFlags");
   check_cuda(cudaEventRecord(base_->get(), handle_), "cudaEventRecord");
   check_cuda(cudaEventSynchronize(base_->get()), "cudaEventSynchronize");
   base_time_ = std::chrono::steady_clock::now();
@@ -233,7 +234,9 @@ cuda_stream::event_ptr cuda_stream::take_event() const {
   const auto alone = std::find_if(spare_.begin(), spare_.end(), [](const event_ptr& e) { return e.use_count() == 1; });
   if (alone == spare_.end()) {
     const current_device current(context_.ordinal);
-    return std::make_shared<cuda_event>();
+    auto made = std::make_shared<cuda_event>();
+    judge(made->create(), "cudaEventCreateWithFlags");
+    return made;
   }
   event_ptr event = std::move(*alone);
   *alone = std::move(spare_.back());
@@ -251,7 +254,9 @@ cuda_stream::event_ptr cuda_stream::put_mark() {
     return nullptr;
   }
   event_ptr event = take_event();
-  judge(cudaEventRecord(event->get(), handle_), "cudaEventRecord");
+  if (!failure_) {
+    judge(cudaEventRecord(event->get(), handle_), "cudaEventRecord");
+  }
   ++last_;
   if (failure_) {
     return nullptr;

@@ -1,5 +1,6 @@
 #include <forebay/cuda.hpp>
 
+#include <array>
 #include <optional>
 #include <thread>
 
@@ -210,6 +211,39 @@ TEST(cuda_device_on_fake, a_broken_context_fails_every_stream_and_loses_no_callb
   EXPECT_TRUE(t->passed(t->record()));
   EXPECT_NE(t->idle_since(), time_point::max());
   EXPECT_THROW(d->fill(d->arena().data(), std::byte{1}, 1), device_error);
+}
+
+TEST(cuda_device_on_fake, a_context_found_broken_at_any_call_is_a_failure_of_the_stream_and_no_refusal) {
+  for (const int calls_before : {0, 1, 2, 3, 4}) {
+    const fake_cudart cudart;
+    const auto d = cuda_device(0, 1_MiB);
+    const auto other = d->make_stream(stream_kind::compute);
+    std::atomic<bool> released{false};
+    hold_with_host_function(*other, released);
+    const stream_point pending = other->record();
+    const auto s = d->make_stream(stream_kind::compute);
+    std::byte host{3};
+    int called = 0;
+    auto calls = std::to_array<unique_function<void()>>(
+        {[&] { s->copy(d->arena().data(), &host, 1, copy_direction::host_to_device); },
+         [&] { s->notify([&] { ++called; }); }, [&] { static_cast<void>(s->record()); },
+         [&] { s->wait(*other, pending); }});
+    for (int i = 0; i < 4; ++i) {
+      if (i == calls_before) {
+        fake_cudart::break_behind(native_stream(*s));
+        ASSERT_EQ(fake_cudart::wait_until_broken(), cudaErrorIllegalAddress);
+      }
+      EXPECT_NO_THROW(calls[static_cast<std::size_t>(i)]()) << "call " << i << ", broken before " << calls_before;
+    }
+    if (calls_before == 4) {
+      released = true;
+      fake_cudart::break_behind(native_stream(*s));
+      ASSERT_EQ(fake_cudart::wait_until_broken(), cudaErrorIllegalAddress);
+    }
+    released = true;
+    EXPECT_THROW(s->synchronize(), device_error);
+    EXPECT_EQ(called, 1);
+  }
 }
 
 TEST(cuda_device_on_fake, events_are_used_again) {

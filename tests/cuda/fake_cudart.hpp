@@ -29,6 +29,7 @@ class fake_cudart {
 
   /// Once the stream comes to it, the context is broken: every call returns an error from then on.
   static void break_behind(cudaStream_t stream);
+  static cudaError_t wait_until_broken();
   /// The next call of that name fails once with the code; nothing is done.
   static void fail_next(const std::string& call, cudaError_t code);
   /// Whatever the library should have given back: allocations, streams, events, registrations.

@@ -104,6 +104,12 @@ void fake_cudart::break_behind(cudaStream_t stream) {
   reinterpret_cast<fake_stream*>(stream)->enqueue([] { fake->broken = cudaErrorIllegalAddress; });
 }
 
+cudaError_t fake_cudart::wait_until_broken() {
+  std::unique_lock lock(fake->monitor.mutex);
+  fake->monitor.changed.wait(lock, [] { return fake->broken != cudaSuccess; });
+  return fake->broken;
+}
+
 void fake_cudart::fail_next(const std::string& call, cudaError_t code) {
   const std::scoped_lock lock(fake->tables);
   fake->failing[call] = code;

@@ -27,14 +27,15 @@ class current_device {
   int before_ = -1;  // -1: nothing to restore
 };
 
-/// An event of the current device. Its waiters sleep; it keeps the time.
+/// An event of the device that is current when `create` is called. Its waiters sleep; it keeps the time.
 class cuda_event {
  public:
-  cuda_event();
+  cuda_event() = default;
   ~cuda_event();
   cuda_event(const cuda_event&) = delete;
   cuda_event& operator=(const cuda_event&) = delete;
 
+  [[nodiscard]] cudaError_t create() noexcept;
   [[nodiscard]] cudaEvent_t get() const noexcept { return handle_; }
 
  private:
