@@ -274,7 +274,12 @@ void engine::impl::materialise(tensor_id tensor) {
       return;
     }
   }
-  add_blocks({{{tensor}, {0}, home_padding(specs[tensor.index].bytes())}});
+  const byte_count bytes = home_padding(specs[tensor.index].bytes());
+  if (store != nullptr) {
+    home_bytes += store->padded_bytes(bytes);
+    store->reserve(home_bytes);
+  }
+  add_blocks({{{tensor}, {0}, bytes}});
 }
 
 detail::step_plan engine::impl::plan_step(const order_step& s, const detail::layout& l, std::uint32_t position) const {
@@ -296,7 +301,8 @@ void engine::impl::adopt(order steps) {
     for (const byte_count bytes : l.trace.item_bytes) {
       home += store->padded_bytes(bytes);
     }
-    store->reserve(home);
+    home_bytes = std::max(home_bytes, home);
+    store->reserve(home_bytes);
   }
   add_blocks(l.fresh);
   std::vector<detail::step_plan> plans;
@@ -315,6 +321,11 @@ void engine::impl::adopt(order steps) {
   sched->set_order(std::move(plans), plan::next_use(l.trace));
   current = std::move(steps);
   has_order = true;
+  plan::machine capacities;
+  capacities.device_capacity = device_account.capacity();
+  capacities.host_capacity = host_account.capacity() - sched->staging_chunks() * options.chunk;
+  capacities.storage.resize(store == nullptr ? 0 : store->path_count());
+  outlook = detail::forecast(l.trace, capacities);
 }
 
 tier_bytes engine::minimum_capacity(const order& steps) const { return impl_->needs_of(impl_->lay_out(steps)); }

@@ -9,6 +9,7 @@
 #include <forebay/engine/engine.hpp>
 #include <forebay/memory/topology.hpp>
 
+#include "engine/forecast.hpp"
 #include "engine/layout.hpp"
 #include "engine/scheduler.hpp"
 
@@ -66,16 +67,21 @@ struct engine::impl {
   std::unordered_map<std::string, std::uint32_t> by_name;
   order current;
   bool has_order = false;
+  detail::forecast outlook;
+  detail::forecast::figures expected;
+  byte_count home_bytes = 0;                  // that storage was reserved for
   std::deque<detail::step_plan> on_the_spot;  // steps described in this iteration; leases point to them
 
   bool iterating = false;
   bool recording = false;
   order recorded;
   std::uint64_t number = 0;
+  std::uint64_t iterations = 0;  // begun so far
   time_point began;
   detail::scheduler::counters before;
   byte_count read_before = 0;
   byte_count written_before = 0;
+  duration waited_before{};
 };
 
 }  // namespace forebay

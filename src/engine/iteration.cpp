@@ -61,6 +61,13 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
   recording = record;
   recorded = order{};
   number = n;
+  expected = outlook.update(sched->step_seconds(), sched->measured_machine());
+  // The first iterations are timed, then one in eight: timing costs a callback per step.
+  constexpr std::uint64_t settle = 4;
+  constexpr std::uint64_t every = 8;
+  sched->measure_steps(iterations < settle || iterations % every == 0);
+  ++iterations;
+  waited_before = compute->waited();
   began = std::chrono::steady_clock::now();
   before = sched->totals();
   read_before = store == nullptr ? 0 : store->bytes_read();
@@ -85,7 +92,9 @@ iteration_report engine::impl::end_iteration() {
   iteration_report r;
   r.number = number;
   r.seconds = to_seconds(std::chrono::steady_clock::now() - began);
-  r.stall_seconds = to_seconds(now.stall - before.stall);
+  r.stall_seconds = to_seconds(now.stall - before.stall + compute->waited() - waited_before);
+  r.predicted_seconds = expected.predicted_seconds;
+  r.bound_seconds = expected.bound_seconds;
   r.misses = now.misses - before.misses;
   r.moved.h2d = now.h2d - before.h2d;
   r.moved.d2h = now.d2h - before.d2h;

@@ -199,9 +199,7 @@ std::uint32_t scheduler::new_lease(const step_plan& step, stream* on, std::threa
   l.thread = thread;
   l.scratch = no_block;
   l.announced = false;
-  if (timeline_ != nullptr) {
-    l.granted = std::chrono::steady_clock::now();
-  }
+  l.granted = std::chrono::steady_clock::now();
   return index;
 }
 
@@ -281,9 +279,12 @@ void scheduler::release(std::uint32_t lease) noexcept {
   }
   ended_leases_.push_back(lease);
   if (l.on == nullptr) {
+    if (l.step->position) {
+      clock_.ended(*l.step->position, l.granted, std::chrono::steady_clock::now());
+    }
     reap();
     kick_unless_quiet();
-  } else if (!quiet_ || timeline_ != nullptr) {
+  } else if (!quiet_ || measuring_ || timeline_ != nullptr) {
     wake_when_passed(l);
   }
 }
@@ -296,22 +297,28 @@ void scheduler::wake_when_passed(lease_record& l) noexcept {
   }
   l.announced = true;
   try {
-    if (timeline_ == nullptr) {
-      l.on->notify([this] {
-        kick();
-        callbacks_.leave();
-      });
-      return;
-    }
-    l.on->notify([this, name = l.step->name, from = l.granted] {
-      timeline_->record_in_order({compute_lane_, name, from, std::chrono::steady_clock::now(), 0});
-      kick();
+    l.on->notify([this, on = l.on, step = timeline_ == nullptr ? std::string() : l.step->name,
+                  position = l.step->position, granted = l.granted] {
+      passed(step, position, *on, granted);
       callbacks_.leave();
     });
   } catch (...) {
     callbacks_.leave();
     latch(std::current_exception());
   }
+}
+
+// On a thread of the stream's.
+void scheduler::passed(const std::string& step, std::optional<std::uint32_t> position, const stream& on,
+                       time_point granted) noexcept {
+  const time_point now = std::chrono::steady_clock::now();
+  if (position) {
+    clock_.ended(*position, on, granted, now);
+  }
+  if (timeline_ != nullptr) {
+    timeline_->record_in_order({compute_lane_, step, granted, now, 0});
+  }
+  kick();
 }
 
 void scheduler::reap() {

@@ -158,13 +158,36 @@ void scheduler::set_order(std::vector<step_plan> steps, plan::next_use next) {
   steps_ = std::move(steps);
   next_use_ = std::move(next);
   cursor_ = 0;
+  clock_.reset(steps_.size());
   quiet_ = false;
   kick();
 }
 
 scheduler::counters scheduler::totals() {
   const std::scoped_lock lock(mutex_);
-  return {misses_, stall_, mover_->h2d_bytes(), mover_->d2h_bytes()};
+  return {misses_, stall_, mover_->h2d_use().bytes, mover_->d2h_use().bytes};
+}
+
+void scheduler::measure_steps(bool on) {
+  const std::scoped_lock lock(mutex_);
+  measuring_ = on;
+}
+
+plan::machine scheduler::measured_machine() const {
+  const std::scoped_lock lock(mutex_);
+  const auto rate = [](const link_use& use) {
+    const double seconds = to_seconds(use.busy);
+    return seconds > 0.0 && use.bytes != 0 ? static_cast<double>(use.bytes) / seconds : plan::unlimited_rate;
+  };
+  plan::machine m;
+  m.device_capacity = device_arena_.capacity();
+  m.host_capacity = host_arena_.capacity() - staging_.size() * chunk_;
+  m.h2d_rate = rate(mover_->h2d_use());
+  m.d2h_rate = rate(mover_->d2h_use());
+  for (std::size_t path = 0; store_ != nullptr && path < store_->path_count(); ++path) {
+    m.storage.push_back({rate(mover_->read_use(path)), rate(mover_->write_use(path))});
+  }
+  return m;
 }
 
 }  // namespace forebay::detail

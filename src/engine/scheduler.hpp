@@ -19,11 +19,14 @@
 #include <forebay/engine/report.hpp>
 #include <forebay/memory/host_arena.hpp>
 #include <forebay/memory/ledger.hpp>
+#include <forebay/plan/machine.hpp>
 #include <forebay/plan/next_use.hpp>
 #include <forebay/residency/block_table.hpp>
 #include <forebay/residency/tier_arena.hpp>
 #include <forebay/transfer/mover.hpp>
 #include <forebay/transfer/staging.hpp>
+
+#include "engine/step_clock.hpp"
 
 namespace forebay::detail {
 
@@ -155,6 +158,12 @@ class scheduler {
   };
   [[nodiscard]] counters totals();
 
+  /// While on, steps are timed even when nobody has to wake for their ends.
+  void measure_steps(bool on);
+  [[nodiscard]] std::vector<double> step_seconds() const { return clock_.seconds(); }
+  /// The links' rates as measured so far, and the capacities that blocks can have.
+  [[nodiscard]] plan::machine measured_machine() const;
+
  private:
   enum class placed : std::uint8_t { yes, pending, no };
   /// Who asks for memory: a request (any unheld victim), a prefetch (victims used later than `distance`), or a spill
@@ -214,6 +223,8 @@ class scheduler {
   [[nodiscard]] std::uint32_t scratch_for(const step_plan& step, const stream* on);
   [[nodiscard]] std::uint32_t new_lease(const step_plan& step, stream* on, std::thread::id thread);
   void wake_when_passed(lease_record& l) noexcept;
+  void passed(const std::string& step, std::optional<std::uint32_t> position, const stream& on,
+              time_point granted) noexcept;
   void reap();
   void unpin(lease_record& l);
 
@@ -275,6 +286,8 @@ class scheduler {
   bool incomplete_ = false;  // the last walk met a block that can't be brought yet
   bool changed_table_ = false;  // by the current pass
 
+  bool measuring_ = false;
+  step_clock clock_;
   gate callbacks_;  // stream callbacks that will still call kick()
   std::unique_ptr<mover> mover_;
   std::mutex wake_mutex_;

@@ -140,21 +140,21 @@ extent mover::piece_extent(const move& m, std::uint64_t piece) const noexcept {
   return {offset, std::min(piece_bytes(m), m.bytes - offset)};
 }
 
-unsigned& mover::storage_slots(const move& m, std::uint64_t piece, io::operation_kind kind) {
+link_use& mover::storage_link(const move& m, std::uint64_t piece, io::operation_kind kind) {
   path_load& load = paths_[store_->path_of(m.page, piece)];
   return kind == io::operation_kind::read ? load.reads : load.writes;
 }
 
 void mover::issue() {
   // Second legs first: they hold staging memory, and their moves are the older ones.
-  while (!second_legs_.empty() && h2d_in_flight_ < options_.copies_in_flight) {
+  while (!second_legs_.empty() && h2d_use_.in_flight < options_.copies_in_flight) {
     task& t = *second_legs_.front();
     second_legs_.erase(second_legs_.begin());
     start_copy(t, copy_direction::host_to_device, t.transfer.memory);
   }
   for (auto it = second_writes_.begin(); it != second_writes_.end();) {
     task& t = **it;
-    if (storage_slots(*t.of, t.piece, io::operation_kind::write) < options_.transfers_per_path) {
+    if (storage_link(*t.of, t.piece, io::operation_kind::write).in_flight < options_.transfers_per_path) {
       it = second_writes_.erase(it);
       start_storage(t, io::operation_kind::write, t.staging);
     } else {
@@ -209,7 +209,7 @@ bool mover::issue_one(move& m) {
 
 bool mover::issue_storage(move& m, std::byte* memory, std::byte* staging) {
   const auto kind = m.way == route::host_to_storage ? io::operation_kind::write : io::operation_kind::read;
-  if (storage_slots(m, m.issued, kind) >= options_.transfers_per_path) {
+  if (storage_link(m, m.issued, kind).in_flight >= options_.transfers_per_path) {
     if (staging != nullptr) {
       staging_.give_back(staging);
     }
@@ -222,8 +222,8 @@ bool mover::issue_storage(move& m, std::byte* memory, std::byte* staging) {
 }
 
 bool mover::issue_copy(move& m, copy_direction direction, std::byte* staging) {
-  unsigned& in_flight = direction == copy_direction::host_to_device ? h2d_in_flight_ : d2h_in_flight_;
-  if (in_flight >= options_.copies_in_flight) {
+  const link_use& link = direction == copy_direction::host_to_device ? h2d_use_ : d2h_use_;
+  if (link.in_flight >= options_.copies_in_flight) {
     if (staging != nullptr) {
       staging_.give_back(staging);
     }
@@ -236,9 +236,9 @@ bool mover::issue_copy(move& m, copy_direction direction, std::byte* staging) {
 }
 
 void mover::start_storage(task& t, io::operation_kind kind, std::byte* memory) {
-  ++storage_slots(*t.of, t.piece, kind);
   t.at = leg::storage;
   t.started = std::chrono::steady_clock::now();
+  storage_link(*t.of, t.piece, kind).begin(piece_extent(*t.of, t.piece).bytes, t.started);
   t.transfer.kind = kind;
   t.transfer.page = t.of->page;
   t.transfer.chunk = t.piece;
@@ -253,10 +253,9 @@ void mover::start_copy(task& t, copy_direction direction, std::byte* host) {
   const extent piece = piece_extent(m, t.piece);
   const bool down = direction == copy_direction::host_to_device;
   stream& on = down ? *h2d_ : *d2h_;
-  (down ? h2d_in_flight_ : d2h_in_flight_) += 1;
-  (down ? h2d_bytes_ : d2h_bytes_) += piece.bytes;
   t.at = leg::copy;
   t.started = std::chrono::steady_clock::now();
+  (down ? h2d_use_ : d2h_use_).begin(piece.bytes, t.started);
   try {
     std::byte* device = m.device + piece.offset;
     on.copy(down ? device : host, down ? host : device, piece.bytes, direction);
@@ -286,14 +285,14 @@ void mover::take_completions() {
 void mover::finish_leg(task& t) {
   move& m = *t.of;
   if (t.at == leg::storage) {
-    --storage_slots(m, t.piece, t.transfer.kind);
+    storage_link(m, t.piece, t.transfer.kind).end(t.ended);
     if (t.failure == nullptr && m.way == route::storage_to_device) {
       second_legs_.push_back(&t);
       return;
     }
   } else {
     const bool down = m.way == route::host_to_device || m.way == route::storage_to_device;
-    (down ? h2d_in_flight_ : d2h_in_flight_) -= 1;
+    (down ? h2d_use_ : d2h_use_).end(t.ended);
     if (t.failure == nullptr) {
       t.failure = (down ? *h2d_ : *d2h_).failure();
     }

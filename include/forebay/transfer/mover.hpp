@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +60,27 @@ struct mover_options {
   unsigned transfers_per_path = 16;  ///< chunks in flight per storage path and direction
 };
 
+/// One direction of one link: its load now, and what it has carried. Its rate is bytes over the time it was in use.
+struct link_use {
+  unsigned in_flight = 0;
+  byte_count bytes = 0;
+  duration busy{};
+  time_point busy_since;
+
+  void begin(byte_count n, time_point now) {
+    if (in_flight++ == 0) {
+      busy_since = std::max(now, busy_since);
+    }
+    bytes += n;
+  }
+  void end(time_point now) {
+    if (--in_flight == 0) {
+      busy += std::max(now, busy_since) - busy_since;
+      busy_since = now;
+    }
+  }
+};
+
 /// Carries blocks along their routes, chunk by chunk, best priority first. All calls come from one thread (the
 /// scheduler); completions arrive on others, are queued, and take effect in `advance`.
 class mover {
@@ -83,9 +105,11 @@ class mover {
   [[nodiscard]] const stream& h2d_stream() const noexcept { return *h2d_; }
   [[nodiscard]] stream& h2d_stream() noexcept { return *h2d_; }
   [[nodiscard]] stream& d2h_stream() noexcept { return *d2h_; }
-  /// Bytes that copies were enqueued for, since construction. Read on the scheduler's thread.
-  [[nodiscard]] byte_count h2d_bytes() const noexcept { return h2d_bytes_; }
-  [[nodiscard]] byte_count d2h_bytes() const noexcept { return d2h_bytes_; }
+  /// What each link has carried since construction. Read on the scheduler's thread.
+  [[nodiscard]] const link_use& h2d_use() const noexcept { return h2d_use_; }
+  [[nodiscard]] const link_use& d2h_use() const noexcept { return d2h_use_; }
+  [[nodiscard]] const link_use& read_use(std::size_t path) const { return paths_.at(path).reads; }
+  [[nodiscard]] const link_use& write_use(std::size_t path) const { return paths_.at(path).writes; }
 
  private:
   enum class leg : std::uint8_t { storage, copy };
@@ -104,8 +128,8 @@ class mover {
   };
 
   struct path_load {
-    unsigned reads = 0;
-    unsigned writes = 0;
+    link_use reads;
+    link_use writes;
   };
 
   static void storage_done(page_transfer& transfer, std::exception_ptr failure) noexcept;
@@ -126,7 +150,7 @@ class mover {
   [[nodiscard]] bool in_chunks(const move& m) const noexcept;
   [[nodiscard]] byte_count piece_bytes(const move& m) const noexcept;
   [[nodiscard]] extent piece_extent(const move& m, std::uint64_t piece) const noexcept;
-  [[nodiscard]] unsigned& storage_slots(const move& m, std::uint64_t piece, io::operation_kind kind);
+  [[nodiscard]] link_use& storage_link(const move& m, std::uint64_t piece, io::operation_kind kind);
 
   device& device_;
   page_store* store_;
@@ -146,11 +170,9 @@ class mover {
   std::vector<task*> free_tasks_;
   std::vector<task*> second_legs_;    // storage reads that are done and wait for a copy slot, oldest first
   std::vector<task*> second_writes_;  // device copies that are done and wait for a storage slot
-  unsigned h2d_in_flight_ = 0;
-  unsigned d2h_in_flight_ = 0;
+  link_use h2d_use_;
+  link_use d2h_use_;
   std::vector<path_load> paths_;
-  byte_count h2d_bytes_ = 0;
-  byte_count d2h_bytes_ = 0;
 
   std::mutex inbox_mutex_;
   std::condition_variable inbox_filled_;
