@@ -1,4 +1,4 @@
-#include <forebay/io/detail/service_thread.hpp>
+#include <forebay/io/service_thread.hpp>
 
 #include <csignal>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include <forebay/base/error.hpp>
 
-namespace forebay::io::detail {
+namespace forebay::io {
 namespace {
 
 /// A new thread inherits the mask of its creator.
@@ -46,4 +46,4 @@ std::thread start_service_thread(const char* name, unique_function<void()> body)
 process_mark::process_mark() noexcept : pid_(::getpid()) {}
 bool process_mark::same_process() const noexcept { return ::getpid() == pid_; }
 
-}  // namespace forebay::io::detail
+}  // namespace forebay::io

@@ -25,7 +25,7 @@ thread_backend::thread_backend(const backend_options& options, std::vector<std::
   const unsigned wanted = std::max(1U, std::min(options.threads, options.depth));
   for (unsigned i = 0; i < wanted; ++i) {
     try {
-      threads_.push_back(detail::start_service_thread("forebay-io", [this] { serve(); }));
+      threads_.push_back(start_service_thread("forebay-io", [this] { serve(); }));
     } catch (const io_error& refused) {
       if (threads_.empty()) {
         throw;

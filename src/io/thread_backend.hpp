@@ -9,8 +9,8 @@
 #include <forebay/io/backend.hpp>
 #include <forebay/io/detail/operation_list.hpp>
 #include <forebay/io/detail/piecework.hpp>
-#include <forebay/io/detail/service_thread.hpp>
 #include <forebay/io/detail/timer_heap.hpp>
+#include <forebay/io/service_thread.hpp>
 
 namespace forebay::io {
 
@@ -44,7 +44,7 @@ class thread_backend final : public backend {
   std::uint64_t unfinished_ = 0;  // submitted, and `complete` has not returned
   bool stop_ = false;
   std::vector<std::string> degradations_;
-  detail::process_mark process_;
+  process_mark process_;
   std::vector<std::thread> threads_;
 };
 

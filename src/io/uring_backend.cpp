@@ -35,7 +35,7 @@ uring_backend::uring_backend(const backend_options& options)
     throw unsupported_error("io_uring is not usable: eventfd: " + describe_errno(errno));
   }
   try {
-    thread_ = detail::start_service_thread("forebay-uring", [this] { serve(); });
+    thread_ = start_service_thread("forebay-uring", [this] { serve(); });
   } catch (const io_error& refused) {
     ::close(wake_fd_);
     throw unsupported_error(std::string("io_uring is not usable: ") + refused.what());

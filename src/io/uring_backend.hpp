@@ -11,8 +11,8 @@
 #include <forebay/io/backend.hpp>
 #include <forebay/io/detail/operation_list.hpp>
 #include <forebay/io/detail/piecework.hpp>
-#include <forebay/io/detail/service_thread.hpp>
 #include <forebay/io/detail/timer_heap.hpp>
+#include <forebay/io/service_thread.hpp>
 
 #include "io/uring_ring.hpp"
 
@@ -75,7 +75,7 @@ class uring_backend final : public backend {
   detail::operation_list ready_;
   detail::timer_heap timers_;
 
-  detail::process_mark process_;
+  process_mark process_;
   std::thread thread_;
 };
 

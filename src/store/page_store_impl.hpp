@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <forebay/io/detail/service_thread.hpp>
+#include <forebay/io/service_thread.hpp>
 #include <forebay/store/detail/link_pacer.hpp>
 #include <forebay/store/page_store.hpp>
 
@@ -42,7 +42,7 @@ struct page_store::impl {
   std::vector<telemetry::lane_id> write_lanes;
   std::atomic<byte_count> bytes_read{0};
   std::atomic<byte_count> bytes_written{0};
-  io::detail::process_mark process;
+  io::process_mark process;
 
  private:
   void open_paths();

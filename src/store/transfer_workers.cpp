@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <forebay/io/detail/service_thread.hpp>
+#include <forebay/io/service_thread.hpp>
 
 namespace forebay::store_detail {
 
@@ -10,7 +10,7 @@ transfer_workers::transfer_workers(unsigned count, unique_function<void(page_tra
     : work_(std::move(work)) {
   try {
     for (unsigned i = 0; i < count; ++i) {
-      threads_.push_back(io::detail::start_service_thread("forebay-store", [this] { serve(); }));
+      threads_.push_back(io::start_service_thread("forebay-store", [this] { serve(); }));
     }
   } catch (...) {
     if (threads_.empty()) {

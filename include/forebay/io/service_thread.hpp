@@ -4,7 +4,7 @@
 
 #include <forebay/base/function.hpp>
 
-namespace forebay::io::detail {
+namespace forebay::io {
 
 /// Starts a thread of the library: named (15 characters at most) for debuggers, and with every signal blocked, so that
 /// the program's handlers run on the program's threads. \throws io_error when the system gives no thread.
@@ -21,4 +21,4 @@ class process_mark {
   int pid_;
 };
 
-}  // namespace forebay::io::detail
+}  // namespace forebay::io
