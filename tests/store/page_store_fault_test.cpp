@@ -158,8 +158,8 @@ TEST_P(faulty_store, storms_of_passing_faults_change_no_byte) {
       .underreport(fault_trigger::chance(0.2))
       .fail(EAGAIN, fault_trigger::chance(0.1))
       .fail(EINTR, fault_trigger::chance(0.1))
-      .fail(EIO, fault_trigger{7, 40})
-      .flip_bit(fault_trigger{5, 25});
+      .fail(EIO, fault_trigger::nth(30))  // once: counted faults could meet one transfer, and its repetition, again
+      .flip_bit(fault_trigger::nth(25));
   page_store store(options(faults, 3));
   page_mover mover(store);
   constexpr std::size_t count = 12;
@@ -184,7 +184,7 @@ TEST_P(faulty_store, storms_of_passing_faults_change_no_byte) {
     EXPECT_EQ(std::memcmp(buffers[i]->data(), contents[i].data(), contents[i].size()), 0) << i;
     EXPECT_TRUE(buffers[i]->canaries_intact());
   }
-  EXPECT_GT(faults.seen().flipped, 0U);
+  EXPECT_EQ(faults.seen().flipped, 1U);
 }
 
 TEST_P(faulty_store, an_impossible_transfer_fails_on_another_thread) {
