@@ -17,7 +17,7 @@ if(WAY STREQUAL "find_package")
 else()
   # A copy, so that the project itself is built on a path with spaces too; unoptimised, which is quicker.
   file(COPY ${SOURCE}/CMakeLists.txt ${SOURCE}/src ${SOURCE}/include DESTINATION ${WORK}/forebay)
-  set(arguments -DCONSUMER_FOREBAY_SOURCE=${WORK}/forebay -DCMAKE_BUILD_TYPE=Debug)
+  set(arguments -DCONSUMER_FOREBAY_SOURCE=${WORK}/forebay -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
 endif()
 
 run(${CMAKE_COMMAND} -S ${WORK}/consumer -B ${WORK}/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}

@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rows: a module may include those of lower rows and itself. CUDA is a part of the row of devices, in a library of
-// its own, so it may include them.
+// The rows: a module may include those of lower rows and itself. The umbrella forebay.hpp stands above all but
+// testing/.
 constexpr std::size_t longest_file = 300;
 
 std::optional<int> row_of(std::string_view module) {
   static const std::map<std::string_view, int> rows{
-      {"base", 0},        {"plan", 10},    {"telemetry", 10},   {"memory", 20},   {"device", 20}, {"io", 20},
-      {"cuda", 25},       {"store", 30},   {"residency", 40},   {"transfer", 50}, {"engine", 60}, {"optimizer", 70},
-      {"checkpoint", 70}, {"testing", 80}, {"forebay.hpp", 75}, {"cuda.hpp", 25},
+      {"base", 0},       {"plan", 10},       {"telemetry", 10},   {"memory", 20},   {"device", 20},
+      {"io", 20},        {"store", 30},      {"residency", 40},   {"transfer", 50}, {"engine", 60},
+      {"optimizer", 70}, {"checkpoint", 70}, {"forebay.hpp", 75}, {"testing", 80},
   };
   const auto found = rows.find(module);
   return found == rows.end() ? std::nullopt : std::optional<int>(found->second);
@@ -33,7 +33,7 @@ enum class place { public_header, source, user };
 struct source_file {
   fs::path path;  // relative to the root
   place where;
-  std::string module;  // of include/ and src/: the first folder, or the file itself where it lies at the top
+  std::string module;  // of include/ and src/
   std::vector<std::string> lines;
 };
 
@@ -81,18 +81,18 @@ bool is_standard(std::string_view target) {
 
 bool is_detail(std::string_view target) { return target.find("/detail/") != std::string_view::npos; }
 
-// forebay/<module>/x.hpp -> <module>; forebay/x.hpp -> x.hpp.
+// <module>/x.hpp -> <module>; x.hpp -> x.hpp. CUDA is a part of the devices' module that lives in a library of its own.
+std::string module_of_path(std::string_view path) {
+  const std::string first(path.substr(0, path.find('/')));
+  return first == "cuda" || first == "cuda.hpp" ? "device" : first;
+}
+
 std::optional<std::string> module_of_include(std::string_view target) {
   constexpr std::string_view prefix = "forebay/";
   if (target.substr(0, prefix.size()) != prefix) {
     return std::nullopt;
   }
-  target.remove_prefix(prefix.size());
-  // The CUDA device's header lies beside the others but belongs to forebay::cuda.
-  if (target == "device/cuda_device.hpp") {
-    return "cuda";
-  }
-  return std::string(target.substr(0, target.find('/')));
+  return module_of_path(target.substr(prefix.size()));
 }
 
 std::vector<std::string> read_lines(const fs::path& file) {
@@ -118,11 +118,7 @@ std::vector<source_file> read_tree(const fs::path& root) {
       source_file file;
       file.path = entry.path().lexically_relative(root);
       file.where = where;
-      file.module = entry.path().lexically_relative(root / folder).begin()->string();
-      if (where != place::user &&
-          module_of_include("forebay/" + entry.path().lexically_relative(root / folder).string()) == "cuda") {
-        file.module = "cuda";
-      }
+      file.module = module_of_path(entry.path().lexically_relative(root / folder).generic_string());
       file.lines = read_lines(entry.path());
       files.push_back(std::move(file));
     }
@@ -149,7 +145,7 @@ std::string check_module_include(const source_file& file, const include_line& in
   if (!other) {
     return "includes <" + include.target + ">, whose module has no row";
   }
-  if (*target != file.module && *other >= *own && file.module != "cuda.hpp") {
+  if (*target != file.module && *other >= *own) {
     return "module '" + file.module + "' (row " + std::to_string(*own / 10) + ") includes <" + include.target +
            "> of row " + std::to_string(*other / 10);
   }
@@ -163,7 +159,8 @@ std::string check_public_include(const source_file& file, const include_line& in
   if (include.quoted) {
     return "a public header includes \"" + include.target + "\"; write <forebay/...>";
   }
-  const bool cuda = file.module == "cuda" || file.module == "cuda.hpp";
+  const bool cuda = file.path == fs::path("include") / "forebay" / "cuda.hpp" ||
+                    file.path == fs::path("include") / "forebay" / "device" / "cuda_device.hpp";
   if (module_of_include(include.target) || is_standard(include.target) ||
       (cuda && starts_with_any(include.target, {"cuda_runtime", "cuda_"}))) {
     return {};
@@ -199,7 +196,7 @@ std::string check_private_include(const fs::path& root, const source_file& file,
   const fs::path beside = (root / file.path).parent_path() / include.target;
   const fs::path found = fs::exists(beside) ? beside : root / "src" / include.target;
   const fs::path relative = fs::weakly_canonical(found).lexically_relative(fs::weakly_canonical(root / "src"));
-  if (relative.empty() || *relative.begin() != file.module) {
+  if (relative.empty() || module_of_path(relative.generic_string()) != file.module) {
     return "module '" + file.module + "' includes \"" + include.target + "\", private to another";
   }
   return {};

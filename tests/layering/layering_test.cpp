@@ -100,6 +100,16 @@ TEST_F(planted_tree, private_headers_stay_private) {
                                                        HasSubstr("tests/base/bytes_test.cpp:1: includes")));
 }
 
+TEST_F(planted_tree, cuda_is_a_part_of_the_devices) {
+  write("include/forebay/device/README.md", "device\n");
+  write("include/forebay/cuda.hpp", "#pragma once\n");
+  write("src/device/detail/table.hpp", "#pragma once\n");
+  write("src/cuda/device.cpp", "#include <forebay/cuda.hpp>\n#include \"device/detail/table.hpp\"\n");
+  EXPECT_THAT(check_tree(root()).breaches, IsEmpty());
+  write("src/cuda/device.cpp", "#include <forebay/engine/engine.hpp>\n");
+  EXPECT_THAT(check_tree(root()).breaches, ElementsAre(HasSubstr("module 'device' (row 2)")));
+}
+
 TEST_F(planted_tree, users_may_not_include_details) {
   write("include/forebay/base/detail/table.hpp", "#pragma once\n");
   write("bench/README.md", "bench\n");
