@@ -59,7 +59,7 @@ std::uint32_t next_identity() {
 engine::impl::impl(engine_options o)
     : device(checked(std::move(o.device))),
       options(checked(std::move(o))),
-      host(host_capacity_of(options.host), {options.host.huge_pages, nullptr}),
+      host(host_capacity_of(options.host), {options.host.huge_pages, &machine}),
       device_account("device", device->arena().size()),
       host_account("host", host.size()),
       store(make_store(options)),

@@ -32,7 +32,8 @@ bool scheduler::is_miss(const step_plan& step) {
   return std::any_of(step.blocks.begin(), step.blocks.end(), [&](const block_access& a) {
     const block_record& b = blocks_[a.block];
     const replica& r = step.where == place::device ? b.device : b.host;
-    return brings_contents(b, a) && !r.valid() && r.now != replica::state::arriving;
+    // Contents that a stream still computes, or whose memory is being cleared, could not have come sooner.
+    return brings_contents(b, a) && r.now == replica::state::absent && b.writers == 0;
   });
 }
 
