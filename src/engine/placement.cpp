@@ -88,8 +88,10 @@ std::optional<std::uint64_t> scheduler::victim_score(tier t, byte_count /*offset
 
 bool scheduler::can_drop_at_once(const block_record& b, tier t) const {
   const replica& r = t == tier::device ? b.device : b.host;
-  const replica& other = t == tier::device ? b.host : b.device;
-  return !r.valid() || b.initialised == 0 || other.valid() || b.stored || b.zero;
+  // A copy on the device does not make the host's redundant: the device is the smaller tier, and would soon have to send
+  // the block down again.
+  const bool lower = b.stored || b.zero || (t == tier::device && b.host.valid());
+  return !r.valid() || b.initialised == 0 || lower;
 }
 
 void scheduler::evict(std::uint32_t block, tier t, std::uint64_t priority) {
