@@ -22,8 +22,8 @@ struct trace_shape {
 
 inline std::uint32_t below(std::mt19937& random, std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); }
 
-/// A valid order: transient items live from one step to a later one and may be used in between; persistent ones are read
-/// and written anywhere, each by one step at least.
+/// A valid order: transient items live from one step to a later one and may be used in between; persistent ones are
+/// read and written anywhere, each by one step at least.
 inline trace random_trace(std::mt19937& random, const trace_shape& shape) {
   trace t;
   t.steps.resize(shape.steps);

@@ -22,8 +22,8 @@ struct machine {
   byte_count host_capacity = 0;    ///< of the host tier, less what is never free for items (staging)
   double h2d_rate = unlimited_rate;
   double d2h_rate = unlimited_rate;
-  std::vector<storage_link> storage;  ///< by path; empty: two tiers, and the host is the home of everything
-  bool half_duplex_storage = false;   ///< a path's reads and writes share its time
+  std::vector<storage_link> storage{};  ///< by path; empty: two tiers, and the host is the home of everything
+  bool half_duplex_storage = false;     ///< a path's reads and writes share its time
 };
 
 /// \throws usage_error naming the field when a rate is not above zero.

@@ -22,7 +22,7 @@ struct bound_options {
   bool iterations_join = true;
   /// Phases whose steps start when all steps listed before them have ended, such as an update that waits for the
   /// gradients' norm.
-  std::vector<std::string> joining_phases;
+  std::vector<std::string> joining_phases{};
   /// Cut the iteration at so many further steps, evenly, beside the phases' starts: sharper, at a cost that grows with
   /// the square.
   std::uint32_t extra_cuts = 0;

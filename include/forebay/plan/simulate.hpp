@@ -15,7 +15,7 @@ struct simulation_options {
   /// An iteration starts when all steps of the previous one have ended (transfers may go on).
   bool iterations_join = true;
   /// Phases whose first step starts when all steps before it have ended.
-  std::vector<std::string> joining_phases;
+  std::vector<std::string> joining_phases{};
 };
 
 /// What the last simulated iteration cost.

@@ -86,8 +86,8 @@ void window_volumes::add_h2d(packing_problem& p, window w, const visits& all, by
 
 // D2H. Let j be a device step in the window that modifies an item, and u a later step that needs these contents. If u
 // is on the host and has ended by y, they are copied before it starts. Else: if the device's copy is gone at an instant
-// after j's, up to u's (if u is on the device) or up to y (if u is on the host: it has started by then or still needs
-// them), they were copied before that instant.
+// after j's, before u's (if u is on the device, where it takes the room itself at its own) or up to y (if u is on the
+// host: it has started by then or still needs them), they were copied before that instant.
 void window_volumes::add_d2h(packing_problem& p, window w, const visits& all, byte_count bytes) const {
   for (std::size_t j = 0; j < all.size(); ++j) {
     const visit& made = all[j];
@@ -108,7 +108,7 @@ void window_volumes::add_d2h(packing_problem& p, window w, const visits& all, by
         forced_at = std::clamp(after(u), own(made), w.to);
         break;
       }
-      last = u.where == place::host ? w.to : std::max(last, own(u));
+      last = u.where == place::host ? w.to : std::max(last, own(u) - 1);
       if (modifies(u.how) || dies(u.how)) {
         break;
       }
@@ -159,7 +159,7 @@ void window_volumes::add_storage_writes(packing_problem& p, window w, const visi
     }
     std::int32_t last = -1;
     for (std::size_t i = j + 1; i < all.size() && needs_contents(all[i].how); ++i) {
-      last = std::max(last, own(all[i]) >= 0 ? own(all[i]) : after(all[i]));
+      last = std::max(last, own(all[i]) >= 0 ? own(all[i]) - 1 : after(all[i]));
       if (modifies(all[i].how) || dies(all[i].how)) {
         break;
       }
