@@ -13,13 +13,16 @@ need_example_libraries
 install_missing
 check_cmake_version
 
+configure_and_build() {
+  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOREBAY_TESTS=OFF -DFOREBAY_BENCHMARKS=OFF >"$log" 2>&1 &&
+    if [ -t 1 ]; then cmake --build "$build" --target train_gpt; else cmake --build "$build" --target train_gpt >>"$log" 2>&1; fi
+}
 echo "Building (the first time takes a few minutes)"
 mkdir -p "$build"
 log=$build/build.log
-if ! { cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFOREBAY_TESTS=OFF -DFOREBAY_BENCHMARKS=OFF &&
-       cmake --build "$build" --target train_gpt; } >"$log" 2>&1; then
-  tail -n 40 "$log" >&2
-  echo "The build failed; all of its output is in $log" >&2
+if ! configure_and_build; then
+  [ -t 1 ] || grep -A 20 FAILED "$log" >&2 || tail -n 20 "$log" >&2
+  echo "The build failed; see above and $log" >&2
   exit 1
 fi
 

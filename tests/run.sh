@@ -5,13 +5,13 @@
 #   tests/run.sh thread          one of them, or several
 #   tests/run.sh tidy            clang-tidy over the library, which the default leaves out
 #
-# Builds lie in build-tests/<configuration>. Fails on a failed test, and on a skipped one that tests/expected_skips.txt
-# does not foresee.
+# Builds lie in build-tests/<configuration>, or below the folder that FOREBAY_TEST_BUILDS names. Fails on a failed test,
+# and on a skipped one that tests/expected_skips.txt does not foresee.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . tests/packages.sh
 root=$PWD
-builds=$root/build-tests
+builds=${FOREBAY_TEST_BUILDS:-$root/build-tests}
 jobs=$(nproc)
 steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=(format release address thread)
