@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <forebay/base/bytes.hpp>
-#include <forebay/optimizer/adamw_kernel.hpp>
-#include <forebay/optimizer/gradient_norm.hpp>
 #include <span>
 #include <thread>
 #include <vector>
+
+#include <forebay/base/bytes.hpp>
+#include <forebay/optimizer/adamw_kernel.hpp>
+#include <forebay/optimizer/gradient_norm.hpp>
 
 #if defined(__x86_64__)
 #define FOREBAY_VECTORISED __attribute__((target("avx2")))

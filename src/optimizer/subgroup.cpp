@@ -1,8 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include <forebay/optimizer/detail/subgroup.hpp>
 #include <forebay/plan/packing.hpp>

@@ -1,15 +1,17 @@
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
-#include <atomic>
 #include <forebay/memory/topology.hpp>
 #include <forebay/optimizer/detail/update_pool.hpp>
-#include <new>
-#include <optional>
-#include <thread>
-#include <vector>
 
 namespace forebay::detail {
 
@@ -34,8 +36,16 @@ struct update_pool::impl {
   tbb::task_arena arena;
 };
 
-update_pool::update_pool(unsigned threads)
-    : impl_(std::make_unique<impl>(static_cast<int>(threads != 0 ? threads : topology{}.usable_cpus()))) {}
+namespace {
+
+int arena_size(unsigned threads) {
+  constexpr unsigned most = 4096;  // far more than any machine has, and TBB counts in int
+  return static_cast<int>(std::min(most, threads != 0 ? threads : topology{}.usable_cpus()));
+}
+
+}  // namespace
+
+update_pool::update_pool(unsigned threads) : impl_(std::make_unique<impl>(arena_size(threads))) {}
 
 update_pool::~update_pool() = default;
 

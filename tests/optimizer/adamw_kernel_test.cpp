@@ -3,14 +3,15 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <forebay/base/error.hpp>
-#include <forebay/optimizer/adamw_kernel.hpp>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include <forebay/base/error.hpp>
+#include <forebay/optimizer/adamw_kernel.hpp>
 
 #include "adamw_reference.hpp"
 #include "guarded_floats.hpp"

@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include <forebay/base/error.hpp>
 #include <forebay/device/emulated_device.hpp>
 #include <forebay/engine/engine.hpp>
 #include <forebay/optimizer/adamw.hpp>
 #include <forebay/optimizer/detail/subgroup.hpp>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace forebay {
 namespace {

@@ -3,11 +3,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <forebay/base/error.hpp>
-#include <forebay/optimizer/gradient_norm.hpp>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include <forebay/base/error.hpp>
+#include <forebay/optimizer/gradient_norm.hpp>
 
 #include "guarded_floats.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-
 #include <cstddef>
 #include <cstring>
 #include <new>

@@ -4,12 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <forebay/optimizer/detail/pieces.hpp>
-#include <forebay/optimizer/gradient_norm.hpp>
 #include <iterator>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include <forebay/optimizer/detail/pieces.hpp>
+#include <forebay/optimizer/gradient_norm.hpp>
 
 namespace forebay::detail {
 namespace {
