@@ -89,7 +89,7 @@ TEST(host_arena, a_size_far_beyond_the_machine_is_a_reservation_or_a_capacity_er
     EXPECT_THAT(e.what(), HasSubstr("ENOMEM"));
   }
   EXPECT_THROW(host_arena(0), usage_error);
-  const host_arena reserved(1_TiB, {.huge_pages = false});  // no memory behind it
+  const host_arena reserved(64_GiB, {.huge_pages = false});  // no memory behind it
   EXPECT_EQ(resident_bytes(reserved.memory().first(1_GiB)), 0U);
 }
 
