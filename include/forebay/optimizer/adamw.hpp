@@ -49,7 +49,10 @@ class adamw {
   adamw(adamw&&) noexcept;
   adamw& operator=(adamw&&) noexcept;
 
-  /// Appends the update's steps (norm and update per subgroup; gradients are freed by them) to an order.
+  /// Appends the update's steps to an order: norm 0, 1, ... in the order of registration, then update ..., 1, 0, which
+  /// free the gradients. They run on the host or on the device; where that is `automatic`, it is decided here, by the
+  /// capacity of this engine's device tier: to find a smaller one by `minimum_capacity`, fix the place. Without a call,
+  /// `update` describes its steps to the iteration, as a recorded order needs.
   void append_to(order& steps);
   /// Runs them. The gradients of the iteration must be complete (their steps acquired).
   update_report update(iteration& in);
