@@ -95,7 +95,7 @@ TEST(PhaseBoundOfKnownInstances, IsNeverAboveTheOptimumAndNotFarBelow) {
     m.storage = {{static_cast<double>(i.machine[4]), static_cast<double>(i.machine[5])}};
     m.half_duplex_storage = i.half_duplex;
     double best = 0.0;
-    for (const std::size_t phase_steps : {1, 2, 3}) {
+    for (const std::size_t phase_steps : {1U, 2U, 3U}) {
       const phase_bound b(trace_of(i, phase_steps), m, {.single_caller = false, .iterations_join = false});
       best = std::max(best, b.evaluate(m).seconds);
       EXPECT_LE(best, i.optimum * (1 + 1e-9)) << i.steps;
