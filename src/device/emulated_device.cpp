@@ -1,5 +1,6 @@
 #include <forebay/device/emulated_device.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -7,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <forebay/base/contract.hpp>
-#include <forebay/memory/host_arena.hpp>
 
 #include "device/detail/copy_range.hpp"
+#include "device/detail/emulated_memory.hpp"
 #include "device/detail/emulated_stream.hpp"
 #include "device/detail/pin_table.hpp"
 
@@ -24,15 +25,15 @@ class emulated final : public device {
         pin_limit_(options.pin_limit) {}
 
   [[nodiscard]] std::string name() const override { return "emulated"; }
-  [[nodiscard]] std::span<std::byte> arena() const noexcept override { return memory_.memory(); }
+  [[nodiscard]] std::span<std::byte> arena() const noexcept override { return memory_.bytes(); }
   [[nodiscard]] bool host_addressable() const noexcept override { return true; }
 
   [[nodiscard]] std::unique_ptr<stream> make_stream(stream_kind kind) override {
-    return std::make_unique<detail::emulated_stream>(kind, memory_.memory(), links_);
+    return std::make_unique<detail::emulated_stream>(kind, memory_.bytes(), links_);
   }
 
   void fill(std::byte* to, std::byte pattern, byte_count bytes) override {
-    detail::check_inside(memory_.memory(), to, bytes, "the range to fill is not inside the device's arena");
+    detail::check_inside(memory_.bytes(), to, bytes, "the range to fill is not inside the device's arena");
     std::memset(to, std::to_integer<int>(pattern), bytes);
   }
 
@@ -58,7 +59,7 @@ class emulated final : public device {
   }
 
  private:
-  host_arena memory_;
+  detail::emulated_memory memory_;
   detail::emulated_links links_;
   const byte_count pin_limit_;
   std::mutex mutex_;

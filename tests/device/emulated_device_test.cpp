@@ -1,7 +1,9 @@
 #include <forebay/device/emulated_device.hpp>
 
-#include <condition_variable>
-#include <mutex>
+#include <algorithm>
+#include <vector>
+
+#include <sys/mman.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,6 +54,19 @@ TEST(emulated_device, any_capacity_is_exact) {
     d->fill(d->arena().data(), std::byte{1}, n);
     EXPECT_THROW(d->fill(d->arena().data(), std::byte{1}, n + 1), usage_error);
   }
+}
+
+TEST(emulated_device, takes_memory_from_the_machine_as_it_is_touched) {
+  const auto d = emulated_device({.capacity = 256_MiB});
+  const auto resident = [&] {  // counted by the kernel
+    std::vector<unsigned char> pages(256_MiB / 4_KiB);
+    EXPECT_EQ(::mincore(d->arena().data(), 256_MiB, pages.data()), 0);
+    return 4_KiB * static_cast<byte_count>(
+                       std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1U) != 0; }));
+  };
+  EXPECT_EQ(resident(), 0U);
+  d->fill(d->arena().data() + 64_MiB, std::byte{1}, 8_MiB);
+  EXPECT_EQ(resident(), 8_MiB);
 }
 
 TEST(emulated_device, launches_run_in_order_and_may_use_the_arena) {

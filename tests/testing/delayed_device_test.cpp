@@ -80,7 +80,7 @@ TEST(delayed_device, just_the_chosen_copy_fails_and_it_moves_nothing) {
 }
 
 // A delay drawn from 0..max is more than zero in nearly every draw: 50 copies can't take no time at all.
-TEST(delayed_device, copies_take_the_drawn_delays_and_the_seed_decides_them) {
+TEST(delayed_device, copies_take_the_drawn_delays) {
   const auto run = [](std::uint64_t seed) {
     delayed_device d(emulated_device({.capacity = 4_KiB}), {.max_h2d_delay = 1ms, .seed = seed});
     const auto s = d.make_stream(stream_kind::host_to_device);
