@@ -61,7 +61,10 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
   recording = record;
   recorded = order{};
   number = n;
-  expected = outlook.update(sched->step_seconds(), sched->measured_machine());
+  const std::vector<double> durations = sched->step_seconds();
+  const plan::machine rates = sched->measured_machine();
+  expected = outlook.update(durations, rates);
+  sched->use_measurements(durations, rates);
   // The first iterations are timed, then one in eight: timing costs a callback per step.
   constexpr std::uint64_t settle = 4;
   constexpr std::uint64_t every = 8;
@@ -93,6 +96,8 @@ iteration_report engine::impl::end_iteration() {
   r.number = number;
   r.seconds = to_seconds(std::chrono::steady_clock::now() - began);
   r.stall_seconds = to_seconds(now.stall - before.stall + compute->waited() - waited_before);
+  const plan::link_volume& required = outlook.required();
+  r.required = {required.h2d, required.d2h, required.storage_read, required.storage_written};
   r.predicted_seconds = expected.predicted_seconds;
   r.bound_seconds = expected.bound_seconds;
   r.misses = now.misses - before.misses;

@@ -88,10 +88,15 @@ std::optional<std::uint64_t> scheduler::victim_score(tier t, byte_count /*offset
 
 bool scheduler::can_drop_at_once(const block_record& b, tier t) const {
   const replica& r = t == tier::device ? b.device : b.host;
-  // A copy on the device does not make the host's redundant: the device is the smaller tier, and would soon have to send
-  // the block down again.
-  const bool lower = b.stored || b.zero || (t == tier::device && b.host.valid());
-  return !r.valid() || b.initialised == 0 || lower;
+  if (!r.valid() || b.initialised == 0 || b.stored || b.zero) {
+    return true;
+  }
+  if (t == tier::device) {
+    return b.host.valid();
+  }
+  // A copy on the device makes the host's redundant only when the device keeps it until the block's next use. Otherwise
+  // the smaller tier would soon have to send it down again.
+  return b.device.valid() && next_use_.distance(b.index, cursor_) < device_rests_;
 }
 
 void scheduler::evict(std::uint32_t block, tier t, std::uint64_t priority) {

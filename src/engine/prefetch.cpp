@@ -4,11 +4,24 @@
 #include "engine/scheduler.hpp"
 
 namespace forebay::detail {
+namespace {
+
+// How far ahead of the demand a tier is filled at the price of evictions that could wait, as a part of its capacity.
+// The rest of the look-ahead only uses free memory and what Belady's rule would evict anyway.
+constexpr byte_count device_lead_divisor = 4;
+constexpr byte_count host_lead_divisor = 8;
+
+}  // namespace
 
 // The walk opens a window per tier: the longest run of coming steps whose distinct blocks fit in the tier together.
-// Inside it, everything is brought (and room made for what will be created); victims are only blocks used later than
-// what comes in, so that no fetch undoes another (Belady's rule with look-ahead). Only a block's first use in the walk
-// counts: later uses follow from it.
+// Inside it, everything is brought (and room made for what will be created), with two limits on what it may evict:
+//  - only blocks used later than what comes in, so that no fetch undoes another (Belady's rule, with look-ahead);
+//  - nothing at all while the steps in between will themselves leave enough blocks behind that are used even later:
+//  those
+//    are the victims that the rule would take at that time, and evicting others now costs extra transfers (the
+//    conservative strategy of Cao, Felten, Karlin and Li, 1995). A lead of some bytes is exempt: it keeps the links
+//    busy.
+// Only a block's first use in the walk brings it: later uses follow from it.
 void scheduler::prefetch() {
   const auto steps = static_cast<std::uint32_t>(steps_.size());
   quiet_ = false;
@@ -18,18 +31,14 @@ void scheduler::prefetch() {
   }
   ++walk_;
   stamp_.resize(blocks_.size(), 0);
-  bool device_open = true;
-  bool host_open = true;
-  byte_count device_bytes = 0;
-  byte_count host_bytes = 0;
-  byte_count device_scratch = 0;
-  byte_count host_scratch = 0;
-  const byte_count device_capacity = tier_capacity(place::device);
-  const byte_count host_capacity = tier_capacity(place::host);
-  for (std::uint32_t d = 0; d < steps && (device_open || host_open); ++d) {
-    const step_plan& step = steps_[(cursor_ + d) % steps];
-    byte_count& scratch = step.where == place::device ? device_scratch : host_scratch;
-    scratch = std::max(scratch, arena(tier::device).rounded(step.workspace));
+  look_ahead device = open_window(tier::device, device_lead_divisor);
+  look_ahead host = open_window(tier::host, host_lead_divisor);
+  double ahead = 0.0;  // seconds until step d starts, as far as durations are known
+  for (std::uint32_t d = 0; d < steps && (device.open || host.open); ++d) {
+    const std::uint32_t position = (cursor_ + d) % steps;
+    const step_plan& step = steps_[position];
+    look_ahead& own = step.where == place::device ? device : host;
+    own.scratch = std::max(own.scratch, arena(tier::device).rounded(step.workspace));
     for (const block_access& a : step.blocks) {
       if (stamp_[a.block] == walk_) {
         continue;
@@ -37,36 +46,83 @@ void scheduler::prefetch() {
       stamp_[a.block] = walk_;
       const block_record& b = blocks_[a.block];
       if (step.where == place::device) {
-        device_bytes += b.bytes;
-        device_open = device_open && device_bytes + device_scratch <= device_capacity && prefetch_device(a, d);
+        device.open = device.open && device.admits(b.bytes, b.device.has_memory()) &&
+                      prefetch_device(a, d, device.may_evict(ahead));
         const bool from_storage = needs_contents(a.how) && !b.device.has_memory();
-        if (device_open || !from_storage) {
+        if (device.open || !from_storage) {
           continue;
         }
       }
-      if (!b.host.fixed) {
-        host_bytes += b.bytes;
-      }
-      host_open = host_open && host_bytes + host_scratch <= host_capacity && prefetch_host(a, d);
+      host.open = host.open && host.admits(b.host.fixed ? 0 : b.bytes, b.host.has_memory()) &&
+                  prefetch_host(a, d, host.may_evict(ahead));
     }
+    note_releases(step, d, device, host);
+    ahead += known_seconds_.empty() ? 0.0 : known_seconds_[position];
   }
-  quiet_ = !incomplete_ && device_open && host_open && moves_.empty() && requests_.empty();
+  quiet_ = !incomplete_ && device.open && host.open && moves_.empty() && requests_.empty();
 }
 
-bool scheduler::prefetch_device(const block_access& a, std::uint32_t distance) {
+void scheduler::move_cursor(std::uint32_t position) {
+  const auto steps = static_cast<std::uint32_t>(steps_.size());
+  cursor_ = position % steps;
+  device_rests_ = 0;
+  while (device_rests_ < steps && steps_[(cursor_ + device_rests_) % steps].where == place::host) {
+    ++device_rests_;
+  }
+}
+
+scheduler::look_ahead scheduler::open_window(tier t, byte_count lead_divisor) {
+  look_ahead w;
+  w.capacity = tier_capacity(t == tier::device ? place::device : place::host);
+  w.lead = w.capacity / lead_divisor;
+  w.seconds_per_byte = t == tier::device ? device_seconds_per_byte_ : host_seconds_per_byte_;
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    const block_record& b = blocks_[i];
+    const replica& r = t == tier::device ? b.device : b.host;
+    if (r.valid() && !r.held() && !r.fixed && !b.moving && !b.in_place && !b.scratch) {
+      w.best_victim = std::max(w.best_victim, next_use_.distance(i, cursor_));
+    }
+  }
+  return w;
+}
+
+// What a step leaves behind becomes evictable; it counts when it is a better victim than what can be evicted now.
+void scheduler::note_releases(const step_plan& step, std::uint32_t distance, look_ahead& device,
+                              look_ahead& host) const {
+  for (const block_access& a : step.blocks) {
+    const block_record& b = blocks_[a.block];
+    const std::uint32_t again =
+        has(a.how, uses::free) ? plan::next_use::never : next_use_.distance_after(a.block, cursor_, distance);
+    if (step.where == place::device && again >= device.best_victim) {
+      device.released += b.bytes;
+    }
+    if (!b.host.fixed && (step.where == place::host || b.host.has_memory()) && again >= host.best_victim) {
+      host.released += b.bytes;
+    }
+  }
+}
+
+scheduler::placed scheduler::place_ahead(std::uint32_t block, tier t, std::uint32_t distance, bool may_evict) {
+  const replica& r = copy_of(blocks_[block], t);
+  if (!may_evict && r.now == replica::state::absent) {
+    return take_hole(block, t) ? placed::yes : placed::no;
+  }
+  return place_block(block, t, {need::kind::prefetch, distance});
+}
+
+bool scheduler::prefetch_device(const block_access& a, std::uint32_t distance, bool may_evict) {
   block_record& b = blocks_[a.block];
   if (b.device.valid() || b.device.now == replica::state::arriving || b.in_place || b.moving) {
     return true;
   }
-  const need why{need::kind::prefetch, distance};
   if (!needs_contents(a.how)) {
-    return place_block(a.block, tier::device, why) != placed::no;
+    return place_ahead(a.block, tier::device, distance, may_evict) != placed::no;
   }
   if (b.initialised == 0 || b.writers != 0) {
     incomplete_ = true;  // its contents are still being made
     return true;
   }
-  const placed outcome = place_block(a.block, tier::device, why);
+  const placed outcome = place_ahead(a.block, tier::device, distance, may_evict);
   if (outcome == placed::yes) {
     // A host copy on the way down is worth its memory when the block is used again before what it would displace.
     const std::uint32_t again = next_use_.distance_after(a.block, cursor_, distance);
@@ -77,7 +133,7 @@ bool scheduler::prefetch_device(const block_access& a, std::uint32_t distance) {
   return outcome != placed::no;
 }
 
-bool scheduler::prefetch_host(const block_access& a, std::uint32_t distance) {
+bool scheduler::prefetch_host(const block_access& a, std::uint32_t distance, bool may_evict) {
   block_record& b = blocks_[a.block];
   if (b.host.valid() || b.host.now == replica::state::arriving || b.in_place || b.moving) {
     return true;
@@ -86,7 +142,7 @@ bool scheduler::prefetch_host(const block_access& a, std::uint32_t distance) {
     incomplete_ = true;
     return true;
   }
-  const placed outcome = place_block(a.block, tier::host, {need::kind::prefetch, distance});
+  const placed outcome = place_ahead(a.block, tier::host, distance, may_evict);
   if (outcome == placed::yes && needs_contents(a.how)) {
     start_fetch(a.block, tier::host, 1 + std::uint64_t{distance}, false);
   }

@@ -18,7 +18,7 @@ std::uint32_t scheduler::acquire(const step_plan& step, stream* on) {
   check_fits(step);
   const bool missed = is_miss(step);
   if (step.position) {
-    cursor_ = (*step.position + 1) % static_cast<std::uint32_t>(steps_.size());
+    move_cursor(*step.position + 1);
   }
   misses_ += missed ? 1 : 0;
   if (const auto lease = try_grant(step, on, std::this_thread::get_id())) {

@@ -157,8 +157,9 @@ void scheduler::add_staging(std::size_t chunks) {
 void scheduler::set_order(std::vector<step_plan> steps, plan::next_use next) {
   steps_ = std::move(steps);
   next_use_ = std::move(next);
-  cursor_ = 0;
+  move_cursor(0);
   clock_.reset(steps_.size());
+  known_seconds_.clear();
   quiet_ = false;
   kick();
 }
@@ -171,6 +172,17 @@ scheduler::counters scheduler::totals() {
 void scheduler::measure_steps(bool on) {
   const std::scoped_lock lock(mutex_);
   measuring_ = on;
+}
+
+void scheduler::use_measurements(const std::vector<double>& step_seconds, const plan::machine& rates) {
+  const std::scoped_lock lock(mutex_);
+  if (step_seconds.size() != steps_.size()) {
+    return;
+  }
+  known_seconds_ = step_seconds;
+  // An unlimited rate is one that nobody knows: it counts as instant, and look-ahead then evicts as late as it can.
+  device_seconds_per_byte_ = 1.0 / rates.h2d_rate + 1.0 / rates.d2h_rate;
+  host_seconds_per_byte_ = 1.0 / plan::storage_read_rate(rates) + 1.0 / plan::storage_write_rate(rates);
 }
 
 plan::machine scheduler::measured_machine() const {

@@ -163,6 +163,8 @@ class scheduler {
   [[nodiscard]] std::vector<double> step_seconds() const { return clock_.seconds(); }
   /// The links' rates as measured so far, and the capacities that blocks can have.
   [[nodiscard]] plan::machine measured_machine() const;
+  /// Takes the durations and rates known by now into account when looking ahead.
+  void use_measurements(const std::vector<double>& step_seconds, const plan::machine& rates);
 
  private:
   enum class placed : std::uint8_t { yes, pending, no };
@@ -245,9 +247,37 @@ class scheduler {
   [[nodiscard]] std::string picture() const;
 
   // prefetch.cpp
+  /// One tier's window of a walk.
+  struct look_ahead {
+    bool open = true;
+    byte_count capacity = 0;
+    byte_count lead = 0;
+    byte_count distinct = 0;        ///< bytes of the blocks met so far
+    byte_count scratch = 0;         ///< largest workspace so far
+    byte_count missing = 0;         ///< of the distinct ones, what was not there
+    byte_count released = 0;        ///< what the steps so far will leave behind
+    std::uint32_t best_victim = 0;  ///< distance of the furthest used block that could go now
+    double seconds_per_byte = 0.0;  ///< of bringing a byte and taking another one away
+
+    [[nodiscard]] bool admits(byte_count bytes, bool there) {
+      distinct += bytes;
+      missing += there ? 0 : bytes;
+      return distinct + scratch <= capacity;
+    }
+    /// Whether something in `seconds` from now is worth an eviction already.
+    [[nodiscard]] bool may_evict(double seconds) const {
+      constexpr double margin = 2.0;
+      const bool due = seconds <= margin * static_cast<double>(missing) * seconds_per_byte + 0.005;
+      return due && (missing <= lead || missing > released);
+    }
+  };
   void prefetch();
-  [[nodiscard]] bool prefetch_device(const block_access& a, std::uint32_t distance);
-  [[nodiscard]] bool prefetch_host(const block_access& a, std::uint32_t distance);
+  void move_cursor(std::uint32_t position);
+  [[nodiscard]] look_ahead open_window(tier t, byte_count lead_divisor);
+  void note_releases(const step_plan& step, std::uint32_t distance, look_ahead& device, look_ahead& host) const;
+  [[nodiscard]] placed place_ahead(std::uint32_t block, tier t, std::uint32_t distance, bool may_evict);
+  [[nodiscard]] bool prefetch_device(const block_access& a, std::uint32_t distance, bool may_evict);
+  [[nodiscard]] bool prefetch_host(const block_access& a, std::uint32_t distance, bool may_evict);
 
   forebay::device& device_;
   page_store* store_;
@@ -269,7 +299,8 @@ class scheduler {
   std::deque<tensor_record> tensors_;
   std::vector<step_plan> steps_;
   plan::next_use next_use_;
-  std::uint32_t cursor_ = 0;  // the step expected next
+  std::uint32_t cursor_ = 0;        // the step expected next
+  std::uint32_t device_rests_ = 0;  // steps from the cursor to the next one on the device
   std::deque<lease_record> leases_;
   std::vector<std::uint32_t> free_leases_;
   std::vector<std::uint32_t> ended_leases_;  // in order of their ends
@@ -286,6 +317,9 @@ class scheduler {
   bool incomplete_ = false;  // the last walk met a block that can't be brought yet
   bool changed_table_ = false;  // by the current pass
 
+  std::vector<double> known_seconds_;     // by step; empty while unknown
+  double device_seconds_per_byte_ = 0.0;  // of bringing a byte into the tier and taking another one away
+  double host_seconds_per_byte_ = 0.0;
   bool measuring_ = false;
   step_clock clock_;
   gate callbacks_;  // stream callbacks that will still call kick()

@@ -1,0 +1,62 @@
+#include "engine/forecast.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <forebay/plan/simulate.hpp>
+
+namespace forebay::detail {
+namespace {
+
+// Above this many accesses the forecast would cost more than it tells.
+constexpr std::size_t largest_trace = 50'000;
+
+bool differs(double a, double b) {
+  return std::isfinite(a) != std::isfinite(b) || std::abs(a - b) > 0.05 * std::abs(b);
+}
+
+}  // namespace
+
+forecast::forecast(plan::trace t, const plan::machine& capacities) : trace_(std::move(t)) {
+  const std::size_t accesses =
+      std::accumulate(trace_.steps.begin(), trace_.steps.end(), std::size_t{0},
+                      [](std::size_t sum, const plan::trace_step& s) { return sum + s.accesses.size(); });
+  if (accesses <= largest_trace) {
+    bound_.emplace(trace_, capacities);
+    required_ = bound_->required_bytes();
+  }
+}
+
+bool forecast::much_changed(const std::vector<double>& step_seconds, const plan::machine& rates) const {
+  if (last_seconds_.size() != step_seconds.size() || last_rates_.storage.size() != rates.storage.size() ||
+      differs(rates.h2d_rate, last_rates_.h2d_rate) || differs(rates.d2h_rate, last_rates_.d2h_rate)) {
+    return true;
+  }
+  for (std::size_t i = 0; i < rates.storage.size(); ++i) {
+    if (differs(rates.storage[i].read_rate, last_rates_.storage[i].read_rate) ||
+        differs(rates.storage[i].write_rate, last_rates_.storage[i].write_rate)) {
+      return true;
+    }
+  }
+  const auto sum = [](const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0); };
+  return differs(sum(step_seconds), sum(last_seconds_));
+}
+
+forecast::figures forecast::update(const std::vector<double>& step_seconds, const plan::machine& rates) {
+  if (!bound_ || step_seconds.size() != trace_.steps.size() || step_seconds.empty()) {
+    return {};
+  }
+  if (!much_changed(step_seconds, rates)) {
+    return last_;
+  }
+  for (std::size_t i = 0; i < step_seconds.size(); ++i) {
+    trace_.steps[i].seconds = step_seconds[i];
+  }
+  last_ = {plan::simulate(trace_, rates).seconds, bound_->evaluate(rates, step_seconds).seconds};
+  last_seconds_ = step_seconds;
+  last_rates_ = rates;
+  return last_;
+}
+
+}  // namespace forebay::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <forebay/base/clock.hpp>
+#include <forebay/device/device.hpp>
+
+namespace forebay::detail {
+
+/// Measures how long each step of the order computes: from the later of its lease's grant and the end of the work
+/// before it on the same stream, to the end of its own, less the time the stream stood waiting for copies. Thread-safe.
+class step_clock {
+ public:
+  /// Forgets all; there are `steps` steps.
+  void reset(std::size_t steps);
+  /// The stream has just passed the end of a step's lease. Called in the stream's order.
+  void ended(std::uint32_t step, const stream& on, time_point granted, time_point now);
+  /// A host step ran from `granted` to `now`.
+  void ended(std::uint32_t step, time_point granted, time_point now);
+  /// Seconds by step; empty while any step has not been measured yet.
+  [[nodiscard]] std::vector<double> seconds() const;
+
+ private:
+  struct stream_clock {
+    const stream* on = nullptr;
+    time_point last_end;
+    duration waited{};
+  };
+
+  void note(std::uint32_t step, double seconds);
+
+  mutable std::mutex mutex_;
+  std::vector<double> seconds_;  // smoothed; negative: not measured yet
+  std::vector<stream_clock> streams_;
+};
+
+}  // namespace forebay::detail
