@@ -34,6 +34,7 @@ namespace {
   options.clip_norm = optimizer.clip;
   options.weight_decay = optimizer.weight_decay;
   options.threads = optimizer.threads;
+  options.subgroup_bytes = optimizer.subgroup_bytes;
   return {engine, std::move(parameters), options};
 }
 

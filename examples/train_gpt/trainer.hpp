@@ -15,7 +15,9 @@ struct optimizer_settings {
   float lr = 1e-3F;
   float clip = 0.0F;  ///< 0: no clipping
   float weight_decay = 0.0F;
-  unsigned threads = 0;  ///< of the engine's update; 0: all usable CPUs
+  // Of the engine's update; neither changes a bit.
+  unsigned threads = 0;                               ///< 0: all usable CPUs
+  forebay::byte_count subgroup_bytes = 16ULL << 20U;  ///< of parameters, gradients, m and v held at once
 };
 
 /// What one step did.
