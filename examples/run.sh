@@ -58,7 +58,7 @@ row 'device memory, peak' "$(mib "$(summary engine device_peak_bytes)")" -
 row 'device memory, capacity' "$(mib "$(summary engine device_capacity)")" -
 row 'host memory, peak' "$(mib "$(summary engine host_peak_bytes)")" -
 row 'host memory, capacity' "$(mib "$(summary engine host_capacity)")" -
-row tokens/s "$(summary engine tokens_per_second)" "$(summary resident tokens_per_second)"
+row tokens/s "$(summary engine tokens_per_second | xargs printf %.1f)" "$(summary resident tokens_per_second | xargs printf %.1f)"
 echo "  loss: $losses (the first step, and the mean of the last five)"
 
 status=0
