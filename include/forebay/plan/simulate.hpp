@@ -38,7 +38,8 @@ struct simulation {
 /// lie in the home tier at first; those that a step frees live from their creation to there.
 ///
 /// Left out: fragmentation, chunks (a two-link transfer of one item does not overlap itself), checks and bookkeeping.
-/// Deterministic. Cost: O(events (look-ahead + items)). \throws usage_error on a machine or item index that is not
+/// Deterministic. Cost: O(events x items that fit ahead): milliseconds for hundreds of accesses, half a second
+/// for 6,000, seconds beyond. \throws usage_error on a machine or item index that is not
 /// valid.
 [[nodiscard]] simulation simulate(const trace& t, const machine& m, const simulation_options& options = {});
 

@@ -19,6 +19,9 @@ simulator::simulator(const trace& t, const machine& m, const simulation_options&
       free_{m.device_capacity, m.host_capacity},
       stamp_(t.item_bytes.size(), 0) {
   bytes_.resize(items_.size(), 0);
+  for (item_index i = 0; i < items_.size(); ++i) {
+    next_use_at_.push_back(next_use_of(i));
+  }
   std::vector<bool> seen(t.item_bytes.size(), false);
   for (const trace_step& step : t.steps) {
     for (const item_access& a : step.accesses) {
@@ -146,6 +149,7 @@ void simulator::ask(const trace_step& step) {
 void simulator::set_wanted(const trace_step& step, bool wanted) {
   for (const item_access& a : step.accesses) {
     items_[a.item].copies[tier_of(step)].wanted = wanted;
+    touch(a.item);
   }
   items_[scratch(tier_of(step))].copies[tier_of(step)].wanted = wanted && step.workspace > 0;
 }
@@ -200,11 +204,16 @@ void simulator::grant(std::uint32_t s) {
         drop(a.item, 1 - tier);
       }
     }
+    touch(a.item);
   }
   items_[scratch(tier)].copies[tier].pins += step.workspace > 0 ? 1 : 0;
   asked_ = false;
+  ++granted_;
   cursor_ = (cursor_ + 1) % static_cast<std::uint32_t>(trace_.steps.size());
   iteration_ += cursor_ == 0 ? 1 : 0;
+  for (const item_access& a : step.accesses) {
+    note_next_use(a.item);
+  }
   if (step.where == place::device) {
     queue_.push_back({s, turn_});
   } else {
@@ -251,6 +260,7 @@ void simulator::end_step(std::uint32_t s) {
     item& i = items_[a.item];
     --i.copies[tier].pins;
     i.writers -= modifies(a.how) ? 1U : 0U;
+    touch(a.item);
     if (has(a.how, uses::free)) {
       i.defined = false;
       drop_if_dead(a.item);

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <queue>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <forebay/plan/next_use.hpp>
@@ -82,9 +85,14 @@ class simulator {
   void ask(const trace_step& step);
   void set_wanted(const trace_step& step, bool wanted);
 
-  // simulator_memory.cpp: room, moves and the look-ahead
+  // simulator_memory.cpp: room, victims and moves
   placed place_item(item_index i, std::size_t tier, why reason, std::uint32_t distance);
-  [[nodiscard]] std::uint64_t victim_score(item_index i, std::size_t tier, why reason, std::uint32_t distance) const;
+  [[nodiscard]] std::optional<std::vector<item_index>> victims_for(item_index i, std::size_t tier, why reason,
+                                                                   std::uint32_t distance) const;
+  [[nodiscard]] bool can_evict(item_index i, std::size_t tier) const;
+  [[nodiscard]] std::uint64_t next_use_of(item_index i) const;
+  void touch(item_index i);
+  void note_next_use(item_index i);
   [[nodiscard]] bool can_drop(item_index i, std::size_t tier) const;
   void evict(item_index i, std::size_t tier, std::uint64_t priority);
   void drop(item_index i, std::size_t tier);
@@ -95,6 +103,8 @@ class simulator {
   void launch(simulated_move move);
   void end_move(const simulated_move& move);
   void drop_if_dead(item_index i);
+
+  // simulator_prefetch.cpp: the look-ahead
   void prefetch();
   bool prefetch_item(const item_access& a, std::size_t tier, std::uint32_t distance);
 
@@ -105,6 +115,9 @@ class simulator {
   simulated_links links_;
   std::vector<byte_count> bytes_;  // by item; then the two scratches
   std::vector<item> items_;
+  // What could be evicted from a tier, by the step, of all iterations, that uses it next; scratches are not among it.
+  std::array<std::set<std::pair<std::uint64_t, item_index>>, 2> by_next_use_;
+  std::vector<std::uint64_t> next_use_at_;
   std::array<byte_count, 2> capacity_{};
   std::array<byte_count, 2> free_{};
 
@@ -114,6 +127,7 @@ class simulator {
   bool changed_ = true;
 
   std::uint32_t cursor_ = 0;     // the next step to acquire
+  std::uint64_t granted_ = 0;    // steps before it, of all iterations
   std::uint32_t iteration_ = 0;  // that the caller is in
   std::uint32_t ended_ = 0;      // steps that have ended, of all iterations
   bool asked_ = false;           // the step at the cursor has been asked for

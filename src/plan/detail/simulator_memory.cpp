@@ -1,10 +1,8 @@
-// Room, victims, moves and the look-ahead.
+// Room, victims and moves.
 #include "plan/detail/simulator.hpp"
 
 #include <algorithm>
 #include <utility>
-
-#include <forebay/plan/packing.hpp>
 
 namespace forebay::plan::detail {
 
@@ -21,54 +19,90 @@ simulator::placed simulator::place_item(item_index i, std::size_t tier, why reas
     changed_ = true;
     return placed::yes;
   }
-  std::vector<std::pair<std::uint64_t, item_index>> victims;
-  if (free_[tier] < bytes_[i]) {
-    for (item_index v = 0; v < items_.size(); ++v) {
-      if (const std::uint64_t score = v == i ? 0 : victim_score(v, tier, reason, distance); score > 0) {
-        victims.emplace_back(score, v);
-      }
-    }
-    std::sort(victims.begin(), victims.end(), std::greater<>());
-  }
-  byte_count room = free_[tier];
-  std::size_t needed = 0;
-  while (room < bytes_[i] && needed < victims.size()) {
-    room += bytes_[victims[needed++].second];
-  }
-  if (room < bytes_[i]) {
+  const std::optional<std::vector<item_index>> victims = victims_for(i, tier, reason, distance);
+  if (!victims) {
     return placed::no;
   }
-  victims.resize(needed);
   c.now = state::placing;
   c.missing = static_cast<std::int64_t>(bytes_[i]);
   changed_ = true;
-  for (const auto& [score, v] : victims) {
+  for (const item_index v : *victims) {
     items_[v].copies[tier].victim_of = i;
+    touch(v);
   }
   credit(i, tier, std::exchange(free_[tier], 0));
-  for (const auto& [score, v] : victims) {
+  for (const item_index v : *victims) {
     evict(v, tier, reason == why::request ? 0 : 1 + std::uint64_t{distance});
   }
   return c.has_memory() ? placed::yes : placed::pending;
 }
 
-/// Furthest next use first, among equals what costs no write; 0: not to be evicted.
-std::uint64_t simulator::victim_score(item_index i, std::size_t tier, why reason, std::uint32_t distance) const {
+/// Whom to evict: furthest next use first, among equals what costs no write; a prefetch or a spill only takes room from
+/// what is used later than itself. Nothing when that is not enough.
+std::optional<std::vector<item_index>> simulator::victims_for(item_index i, std::size_t tier, why reason,
+                                                              std::uint32_t distance) const {
+  std::vector<item_index> victims;
+  byte_count room = free_[tier];
+  const auto& by_use = by_next_use_[tier];
+  for (auto at = by_use.rbegin(); at != by_use.rend() && room < bytes_[i];) {
+    const std::uint64_t next = at->first;
+    if (reason != why::request && next <= granted_ + distance) {
+      break;
+    }
+    std::vector<item_index> group;
+    for (; at != by_use.rend() && at->first == next; ++at) {
+      if (at->second != i && (reason != why::spill || can_drop(at->second, tier))) {
+        group.push_back(at->second);
+      }
+    }
+    std::stable_partition(group.begin(), group.end(), [&](item_index v) { return can_drop(v, tier); });
+    for (std::size_t k = 0; k < group.size() && room < bytes_[i]; ++k) {
+      room += bytes_[group[k]];
+      victims.push_back(group[k]);
+    }
+  }
+  const item_index last = scratch(tier);  // the next step will want it: for requests only
+  if (room < bytes_[i] && reason == why::request && last != i && can_evict(last, tier)) {
+    room += bytes_[last];
+    victims.push_back(last);
+  }
+  return room < bytes_[i] ? std::nullopt : std::optional(std::move(victims));
+}
+
+bool simulator::can_evict(item_index i, std::size_t tier) const {
   const item& v = items_[i];
   const copy& c = v.copies[tier];
-  if ((c.now != state::present && c.now != state::placed) || c.pins > 0 || c.wanted || c.victim_of != nobody ||
-      v.moving || bytes_[i] == 0 || (two_tiers_ && tier == host)) {
-    return 0;
+  return (c.now == state::present || c.now == state::placed) && c.pins == 0 && !c.wanted && c.victim_of == nobody &&
+         !v.moving && bytes_[i] > 0 && !(two_tiers_ && tier == host);
+}
+
+std::uint64_t simulator::next_use_of(item_index i) const {
+  const std::uint32_t distance = next_use_.distance(i, cursor_);
+  return distance == next_use::never ? std::numeric_limits<std::uint64_t>::max() : granted_ + distance;
+}
+
+/// To be called after every change of what can_evict() depends on.
+void simulator::touch(item_index i) {
+  if (i >= trace_.item_bytes.size()) {
+    return;
   }
-  if (i >= trace_.item_bytes.size()) {  // scratch: the next step will want it
-    return reason == why::request ? 1 : 0;
+  for (const std::size_t tier : {device, host}) {
+    if (can_evict(i, tier)) {
+      by_next_use_[tier].emplace(next_use_at_[i], i);
+    } else {
+      by_next_use_[tier].erase({next_use_at_[i], i});
+    }
   }
-  const bool at_once = can_drop(i, tier);
-  const std::uint32_t next = next_use_.distance(i, cursor_);
-  if ((reason != why::request && next != next_use::never && next <= distance) || (reason == why::spill && !at_once)) {
-    return 0;
+}
+
+void simulator::note_next_use(item_index i) {
+  const std::uint64_t next = next_use_of(i);
+  for (auto& by_use : by_next_use_) {
+    if (by_use.erase({next_use_at_[i], i}) > 0) {
+      by_use.emplace(next, i);
+    }
   }
-  return 2 + 2 * std::uint64_t{next} + (at_once ? 1 : 0);
+  next_use_at_[i] = next;
 }
 
 bool simulator::can_drop(item_index i, std::size_t tier) const {
@@ -92,6 +126,7 @@ void simulator::drop(item_index i, std::size_t tier) {
   if (two_tiers_ && tier == host) {
     return;
   }
+  touch(i);
   if (const item_index claimant = std::exchange(c.victim_of, nobody); claimant != nobody) {
     credit(claimant, tier, bytes_[i]);
   } else {
@@ -106,6 +141,7 @@ void simulator::credit(item_index claimant, std::size_t tier, byte_count bytes) 
     free_[tier] += static_cast<byte_count>(-c.missing);
     c.missing = 0;
     c.now = state::placed;
+    touch(claimant);
     changed_ = true;
   } else if (c.now != state::placing) {  // it has its room, or the claim was cancelled
     free_[tier] += static_cast<byte_count>(-c.missing);
@@ -118,9 +154,10 @@ void simulator::cancel_claim(item_index claimant, std::size_t tier) {
   if (c.now != state::placing) {
     return;  // other victims gave enough
   }
-  for (item& v : items_) {
-    if (v.copies[tier].victim_of == claimant) {
-      v.copies[tier].victim_of = nobody;
+  for (item_index v = 0; v < items_.size(); ++v) {
+    if (items_[v].copies[tier].victim_of == claimant) {
+      items_[v].copies[tier].victim_of = nobody;
+      touch(v);
     }
   }
   free_[tier] += bytes_[claimant] - static_cast<byte_count>(c.missing);
@@ -167,6 +204,7 @@ void simulator::fetch(item_index i, std::size_t tier, std::uint64_t priority, bo
     }
   } else {  // nothing was ever put there: no bytes to move
     to.now = state::present;
+    touch(i);
     changed_ = true;
     return;
   }
@@ -177,6 +215,7 @@ void simulator::fetch(item_index i, std::size_t tier, std::uint64_t priority, bo
 
 void simulator::launch(simulated_move move) {
   move.sequence = sequence_++;
+  touch(move.item);
   links_.enqueue(move);
   changed_ = true;
 }
@@ -203,6 +242,7 @@ void simulator::end_move(const simulated_move& move) {
       from.victim_of = nobody;
     }
   }
+  touch(move.item);
   drop_if_dead(move.item);
 }
 
@@ -217,55 +257,6 @@ void simulator::drop_if_dead(item_index i) {
       drop(i, tier);
     }
   }
-}
-
-/// The engine's look-ahead: per tier the longest run of coming steps whose items fit together; victims are only items
-/// used later than what comes in.
-void simulator::prefetch() {
-  ++walk_;
-  std::array<bool, 2> open{true, true};
-  std::array<byte_count, 2> bytes{};
-  std::array<byte_count, 2> workspace{};
-  const auto steps = static_cast<std::uint32_t>(trace_.steps.size());
-  for (std::uint32_t d = 0; d < steps && (open[device] || open[host]); ++d) {
-    const trace_step& step = trace_.steps[(cursor_ + d) % steps];
-    byte_count& largest = workspace[tier_of(step)];
-    largest = std::max(largest, align_up(step.workspace, block_alignment));
-    for (const item_access& a : step.accesses) {
-      if (std::exchange(stamp_[a.item], walk_) == walk_) {
-        continue;
-      }
-      const item& i = items_[a.item];
-      if (step.where == place::device) {
-        bytes[device] += bytes_[a.item];
-        open[device] =
-            open[device] && bytes[device] + workspace[device] <= capacity_[device] && prefetch_item(a, device, d);
-        if (open[device] || !needs_contents(a.how) || i.copies[device].has_memory()) {
-          continue;
-        }
-      }
-      bytes[host] += two_tiers_ ? 0 : bytes_[a.item];
-      open[host] = open[host] && bytes[host] + workspace[host] <= capacity_[host] && prefetch_item(a, host, d);
-    }
-  }
-}
-
-bool simulator::prefetch_item(const item_access& a, std::size_t tier, std::uint32_t distance) {
-  item& i = items_[a.item];
-  if (i.copies[tier].coming() || i.moving) {
-    return true;
-  }
-  if (needs_contents(a.how) && (!i.defined || i.writers > 0)) {
-    return true;  // its contents are still being made
-  }
-  const placed outcome = place_item(a.item, tier, why::prefetch, distance);
-  if (outcome == placed::yes && needs_contents(a.how)) {
-    const std::uint32_t again = next_use_.distance_after(a.item, cursor_, distance);
-    const bool keep = tier == device && i.copies[host].now != state::present && i.stored && !modifies(a.how) &&
-                      place_item(a.item, host, why::spill, again) == placed::yes;
-    fetch(a.item, tier, 1 + std::uint64_t{distance}, keep);
-  }
-  return outcome != placed::no;
 }
 
 }  // namespace forebay::plan::detail
