@@ -24,7 +24,7 @@ in_place_access scheduler::begin_in_place(std::uint32_t block, bool writes) {
       }
     }
     reap();
-    if (!b.moving && !b.in_place && b.device.pins == 0 && b.host.pins == 0) {
+    if (!b.moving && !b.in_place && !b.spill_waits && b.device.pins == 0 && b.host.pins == 0) {
       break;
     }
     if (!ended_leases_.empty()) {

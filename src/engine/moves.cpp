@@ -1,5 +1,6 @@
 // Moves of blocks between tiers: how they start and what follows from their end.
 #include <cstring>
+#include <utility>
 
 #include <forebay/base/contract.hpp>
 
@@ -58,33 +59,77 @@ void scheduler::start_fetch(std::uint32_t block, tier t, std::uint64_t priority,
   launch(m);
 }
 
+// Off the device a block goes to the host tier when something there is used even later; what it displaces may have to
+// be written first, and then the spill waits for its place. Otherwise it goes to storage.
 void scheduler::start_spill(std::uint32_t block, tier from, std::uint64_t priority) {
+  block_record& b = blocks_[block];
+  if (from == tier::host) {
+    spill_to_storage(block, from, priority);
+    return;
+  }
+  const std::uint32_t distance = next_use_.distance(block, cursor_);
+  const need why{need::kind::prefetch, distance};
+  const placed outcome = store_ == nullptr && take_home(block) ? placed::yes : place_block(block, tier::host, why);
+  if (outcome == placed::no) {
+    spill_to_storage(block, from, priority);
+    return;
+  }
+  if (outcome == placed::pending) {
+    b.spill_waits = true;
+    waiting_spills_.push_back(block);
+    return;
+  }
+  block_move m;
+  m.block = block;
+  m.priority = priority;
+  m.drop_source = true;
+  m.way = route::device_to_host;
+  m.host = address(tier::host, b.host.place);
+  b.host.now = replica::state::arriving;
+  launch(m);
+}
+
+bool scheduler::take_home(std::uint32_t block) {
+  const replica& r = blocks_[block].host;
+  return r.has_memory() || take_hole(block, tier::host);
+}
+
+void scheduler::spill_to_storage(std::uint32_t block, tier from, std::uint64_t priority) {
   block_record& b = blocks_[block];
   block_move m;
   m.block = block;
   m.priority = priority;
   m.drop_source = true;
-  if (from == tier::device) {
-    const std::uint32_t distance = next_use_.distance(block, cursor_);
-    const bool to_host = b.host.fixed || store_ == nullptr ||
-                         place_block(block, tier::host, {need::kind::spill, distance}) == placed::yes;
-    if (to_host) {
-      if (b.host.now == replica::state::absent) {
-        FOREBAY_ASSERT(take_hole(block, tier::host));
-      }
-      m.way = route::device_to_host;
-      m.host = address(tier::host, b.host.place);
-      b.host.now = replica::state::arriving;
-      launch(m);
-      return;
-    }
-    m.way = route::device_to_storage;
-  } else {
-    m.way = route::host_to_storage;
+  m.way = from == tier::device ? route::device_to_storage : route::host_to_storage;
+  if (from == tier::host) {
     m.host = address(tier::host, b.host.place);
   }
   ensure_page(b);
   launch(m);
+}
+
+void scheduler::resume_spills() {
+  for (const std::uint32_t block : std::exchange(waiting_spills_, {})) {
+    block_record& b = blocks_[block];
+    const std::uint32_t claimant = b.device.victim_of;
+    if (b.moving || (b.host.now == replica::state::placing && !b.device.held() && claimant != no_block)) {
+      waiting_spills_.push_back(block);
+      continue;
+    }
+    b.spill_waits = false;
+    if (claimant == no_block) {
+      continue;  // nobody wants its memory any more
+    }
+    if (b.device.held() || b.in_place) {
+      cancel_claim(claimant, tier::device);
+    } else if (can_drop_at_once(b, tier::device)) {
+      drop_copy(block, tier::device);
+    } else if (b.host.now == replica::state::placed) {
+      start_spill(block, tier::device, 0);
+    } else {
+      spill_to_storage(block, tier::device, 0);
+    }
+  }
 }
 
 void scheduler::ensure_page(block_record& b) {

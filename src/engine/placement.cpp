@@ -69,8 +69,11 @@ std::optional<std::uint64_t> scheduler::victim_score(tier t, byte_count /*offset
   block_record& b = blocks_[who.index];
   const replica& r = copy_of(b, t);
   const bool movable = r.now == replica::state::present || r.now == replica::state::placed;
-  if (!movable || r.fixed || r.held() || r.victim_of != no_block || b.moving || b.in_place) {
+  if (!movable || r.fixed || r.held() || b.spill_waits || r.victim_of != no_block || b.moving || b.in_place) {
     return std::nullopt;
+  }
+  if (t == tier::host && b.device.victim_of != no_block) {
+    return std::nullopt;  // its device copy is leaving, and may rely on this one
   }
   const bool at_once = can_drop_at_once(b, t);
   if (b.scratch) {  // the next lease of its stream will want it: only a request may take it
@@ -104,6 +107,16 @@ void scheduler::evict(std::uint32_t block, tier t, std::uint64_t priority) {
     drop_copy(block, t);
   } else {
     start_spill(block, t, priority);
+  }
+}
+
+void scheduler::evict_now(std::uint32_t block, tier t) {
+  if (can_drop_at_once(blocks_[block], t)) {
+    drop_copy(block, t);
+  } else if (store_ != nullptr) {
+    spill_to_storage(block, t, 0);
+  } else {
+    start_spill(block, t, 0);  // its home in the host tier is always there
   }
 }
 

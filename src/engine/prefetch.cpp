@@ -46,15 +46,15 @@ void scheduler::prefetch() {
       stamp_[a.block] = walk_;
       const block_record& b = blocks_[a.block];
       if (step.where == place::device) {
-        device.open = device.open && device.admits(b.bytes, b.device.has_memory()) &&
-                      prefetch_device(a, d, device.may_evict(ahead));
+        device.open = device.open && device.admits(b.bytes, seconds_to_bring(a, tier::device), ahead) &&
+                      prefetch_device(a, d, device.may_evict());
         const bool from_storage = needs_contents(a.how) && !b.device.has_memory();
         if (device.open || !from_storage) {
           continue;
         }
       }
-      host.open = host.open && host.admits(b.host.fixed ? 0 : b.bytes, b.host.has_memory()) &&
-                  prefetch_host(a, d, host.may_evict(ahead));
+      host.open = host.open && host.admits(b.host.fixed ? 0 : b.bytes, seconds_to_bring(a, tier::host), ahead) &&
+                  prefetch_host(a, d, host.may_evict());
     }
     note_releases(step, d, device, host);
     ahead += known_seconds_.empty() ? 0.0 : known_seconds_[position];
@@ -71,11 +71,36 @@ void scheduler::move_cursor(std::uint32_t position) {
   }
 }
 
+std::optional<double> scheduler::seconds_to_bring(const block_access& a, tier t) const {
+  const block_record& b = blocks_[a.block];
+  const replica& r = t == tier::device ? b.device : b.host;
+  if (r.has_memory()) {
+    return std::nullopt;
+  }
+  const bool from_storage = needs_contents(a.how) && !b.device.valid() && !b.host.valid();
+  const double per_byte = (t == tier::device ? device_seconds_per_byte_ : 0.0) +
+                          (t == tier::host || from_storage ? host_seconds_per_byte_ : 0.0);
+  return static_cast<double>(b.bytes) * per_byte;
+}
+
+bool scheduler::look_ahead::admits(byte_count bytes, std::optional<double> seconds_to_bring, double seconds_left) {
+  constexpr double margin = 2.0;     // start in twice the time that the transfers take
+  constexpr double reserve = 0.005;  // seconds: what waking threads and the like may cost
+  distinct += bytes;
+  if (seconds_to_bring) {
+    missing += bytes;
+    missing_seconds += *seconds_to_bring;
+    if (seconds_left > margin * missing_seconds + reserve) {
+      return false;
+    }
+  }
+  return distinct + scratch <= capacity;
+}
+
 scheduler::look_ahead scheduler::open_window(tier t, byte_count lead_divisor) {
   look_ahead w;
   w.capacity = tier_capacity(t == tier::device ? place::device : place::host);
   w.lead = w.capacity / lead_divisor;
-  w.seconds_per_byte = t == tier::device ? device_seconds_per_byte_ : host_seconds_per_byte_;
   for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
     const block_record& b = blocks_[i];
     const replica& r = t == tier::device ? b.device : b.host;

@@ -209,7 +209,7 @@ void scheduler::regroup(request& r) {
     const replica& c = copy_of(blocks_[i], t);
     const bool can_go = c.valid() || c.now == replica::state::placed;
     if (can_go && !c.fixed && !c.held() && !blocks_[i].moving) {
-      evict(i, t, 0);
+      evict_now(i, t);
     }
   }
 }

@@ -91,6 +91,7 @@ void scheduler::pass() {
       changed_.notify_all();
     }
     reap();
+    resume_spills();
     serve_requests();
     const bool starving = std::any_of(requests_.begin(), requests_.end(), [](const request* r) { return r->unplaced; });
     if (!starving) {

@@ -196,6 +196,8 @@ class scheduler {
   [[nodiscard]] std::optional<std::uint64_t> victim_score(tier t, byte_count offset, const occupant& who, need why);
   [[nodiscard]] bool can_drop_at_once(const block_record& b, tier t) const;
   void evict(std::uint32_t block, tier t, std::uint64_t priority);
+  /// Evicts without waiting for anything else to move first.
+  void evict_now(std::uint32_t block, tier t);
   void drop_copy(std::uint32_t block, tier t);
   void settle_if_complete(std::uint32_t block, tier t);
   void cancel_claim(std::uint32_t block, tier t);
@@ -205,6 +207,9 @@ class scheduler {
   // moves.cpp: transfers of blocks
   void start_fetch(std::uint32_t block, tier t, std::uint64_t priority, bool keep_host);
   void start_spill(std::uint32_t block, tier from, std::uint64_t priority);
+  void spill_to_storage(std::uint32_t block, tier from, std::uint64_t priority);
+  void resume_spills();
+  [[nodiscard]] bool take_home(std::uint32_t block);
   void launch(block_move m);
   void end_move(block_move& m);
   void end_fetch(block_record& b, const block_move& m);
@@ -257,22 +262,16 @@ class scheduler {
     byte_count missing = 0;         ///< of the distinct ones, what was not there
     byte_count released = 0;        ///< what the steps so far will leave behind
     std::uint32_t best_victim = 0;  ///< distance of the furthest used block that could go now
-    double seconds_per_byte = 0.0;  ///< of bringing a byte and taking another one away
+    double missing_seconds = 0.0;   ///< of bringing what is missing, and taking as much away
 
-    [[nodiscard]] bool admits(byte_count bytes, bool there) {
-      distinct += bytes;
-      missing += there ? 0 : bytes;
-      return distinct + scratch <= capacity;
-    }
-    /// Whether something in `seconds` from now is worth an eviction already.
-    [[nodiscard]] bool may_evict(double seconds) const {
-      constexpr double margin = 2.0;
-      const bool due = seconds <= margin * static_cast<double>(missing) * seconds_per_byte + 0.005;
-      return due && (missing <= lead || missing > released);
-    }
+    /// Counts a block in. False: it is not due yet, or no longer fits in the window. `seconds_to_bring`: none when it
+    /// is there.
+    [[nodiscard]] bool admits(byte_count bytes, std::optional<double> seconds_to_bring, double seconds_left);
+    [[nodiscard]] bool may_evict() const { return missing <= lead || missing > released; }
   };
   void prefetch();
   void move_cursor(std::uint32_t position);
+  [[nodiscard]] std::optional<double> seconds_to_bring(const block_access& a, tier t) const;
   [[nodiscard]] look_ahead open_window(tier t, byte_count lead_divisor);
   void note_releases(const step_plan& step, std::uint32_t distance, look_ahead& device, look_ahead& host) const;
   [[nodiscard]] placed place_ahead(std::uint32_t block, tier t, std::uint32_t distance, bool may_evict);
@@ -308,6 +307,7 @@ class scheduler {
   byte_count fixed_host_bytes_ = 0;          // home slots of a run without storage
   std::deque<request*> requests_;
   std::unordered_map<std::uint32_t, block_move> moves_;  // by block
+  std::vector<std::uint32_t> waiting_spills_;            // device blocks whose place in the host tier is being cleared
   std::vector<std::uint64_t> stamp_;                     // prefetch walk: block -> last walk that saw it
   std::uint64_t walk_ = 0;
   std::exception_ptr failure_;
