@@ -282,7 +282,18 @@ void run(std::uint64_t seed, const tiers& t) {
   }
 }
 
-constexpr std::uint64_t seeds = 40;
+// A sanitizer makes each seed ten times as long, and sees in few what a plain run needs many for.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t seeds = 6;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr std::uint64_t seeds = 6;
+#else
+constexpr std::uint64_t seeds = 30;
+#endif
+#else
+constexpr std::uint64_t seeds = 30;
+#endif
 
 TEST(random_program, two_tiers_at_the_smallest_capacities) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
@@ -327,7 +338,7 @@ TEST(random_program, steps_skipped_and_out_of_order) {
 }
 
 TEST(random_program, delayed_copies) {
-  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+  for (std::uint64_t seed = 0; seed < std::min<std::uint64_t>(10, seeds); ++seed) {
     run(seed, {.slack = 0.15, .delayed = true, .shuffle = seed % 2 == 1});
   }
 }
