@@ -215,10 +215,10 @@ TEST(cuda_device_on_fake, a_broken_context_fails_every_stream_and_loses_no_callb
 
 TEST(cuda_device_on_fake, a_context_found_broken_at_any_call_is_a_failure_of_the_stream_and_no_refusal) {
   for (const int calls_before : {0, 1, 2, 3, 4}) {
+    std::atomic<bool> released{false};  // the streams' threads still read it while they end
     const fake_cudart cudart;
     const auto d = cuda_device(0, 1_MiB);
     const auto other = d->make_stream(stream_kind::compute);
-    std::atomic<bool> released{false};
     hold_with_host_function(*other, released);
     const stream_point pending = other->record();
     const auto s = d->make_stream(stream_kind::compute);
