@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <forebay/base/clock.hpp>
 #include <forebay/checkpoint/tensor_source.hpp>
 #include <span>
 #include <utility>
@@ -69,9 +68,6 @@ engine_trainer::engine_trainer(const model<float>& model, const optimizer_settin
                         [this](tensor_index t, std::span<const float> values, std::size_t offset) {
                           engine_.write(ids_[t], std::as_bytes(values), offset * sizeof(float));
                         });
-  if (engine_.timeline() != nullptr) {
-    compute_lane_ = engine_.timeline()->lane("compute");
-  }
 }
 
 engine_trainer::~engine_trainer() = default;
@@ -85,13 +81,9 @@ void engine_trainer::launch(const model_step& step, forebay::step_id id, forebay
   for (const model_access& access : step.accesses) {
     buffers.push_back(lease.bytes(ids_[access.tensor]));
   }
-  stream.launch([this, &step, buffers = std::move(buffers), workspace = lease.workspace()] {
-    const forebay::time_point start = forebay::steady_clock::instance().now();
+  stream.launch([&step, buffers = std::move(buffers), workspace = lease.workspace()] {
     prepare_compute_thread();
     step.run(step_memory(step.accesses, buffers, workspace));
-    if (engine_.timeline() != nullptr) {
-      engine_.timeline()->record({compute_lane_, step.name, start, forebay::steady_clock::instance().now(), 0});
-    }
   });
 }
 

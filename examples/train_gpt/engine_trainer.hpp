@@ -36,7 +36,6 @@ class engine_trainer final : public trainer {
   std::vector<forebay::tensor_id> ids_;  ///< by the model's tensor index
   forebay::adamw adamw_;
   std::vector<forebay::step_id> steps_;  ///< one for each step of the model
-  forebay::telemetry::lane_id compute_lane_ = 0;
 };
 
 }  // namespace train_gpt
