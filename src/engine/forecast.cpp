@@ -9,8 +9,9 @@
 namespace forebay::detail {
 namespace {
 
-// Above this many accesses the forecast would cost more than it tells.
-constexpr std::size_t largest_trace = 50'000;
+// Above so many accesses the figures would cost more than they tell: the simulation grows with their square.
+constexpr std::size_t largest_bounded = 50'000;
+constexpr std::size_t largest_simulated = 5'000;
 
 bool differs(double a, double b) {
   return std::isfinite(a) != std::isfinite(b) || std::abs(a - b) > 0.05 * std::abs(b);
@@ -22,7 +23,8 @@ forecast::forecast(plan::trace t, const plan::machine& capacities) : trace_(std:
   const std::size_t accesses =
       std::accumulate(trace_.steps.begin(), trace_.steps.end(), std::size_t{0},
                       [](std::size_t sum, const plan::trace_step& s) { return sum + s.accesses.size(); });
-  if (accesses <= largest_trace) {
+  simulates_ = accesses <= largest_simulated;
+  if (accesses <= largest_bounded) {
     bound_.emplace(trace_, capacities);
     required_ = bound_->required_bytes();
   }
@@ -53,7 +55,7 @@ forecast::figures forecast::update(const std::vector<double>& step_seconds, cons
   for (std::size_t i = 0; i < step_seconds.size(); ++i) {
     trace_.steps[i].seconds = step_seconds[i];
   }
-  last_ = {plan::simulate(trace_, rates).seconds, bound_->evaluate(rates, step_seconds).seconds};
+  last_ = {simulates_ ? plan::simulate(trace_, rates).seconds : 0.0, bound_->evaluate(rates, step_seconds).seconds};
   last_seconds_ = step_seconds;
   last_rates_ = rates;
   return last_;

@@ -32,6 +32,7 @@ class forecast {
   plan::trace trace_;
   std::optional<plan::phase_bound> bound_;
   plan::link_volume required_;
+  bool simulates_ = false;
   std::vector<double> last_seconds_;
   plan::machine last_rates_;
   figures last_;
