@@ -154,18 +154,21 @@ run_tests() {
     2>&1 | tee "$builds/ctest.log" || status=$?
   stage "skipped tests"
   check_skips || status=1
+  [ $failed -eq 0 ] || echo "FAILED BEFORE THE TESTS: see above, format"
   stage "summary"
   sed -n '/^[0-9]*% tests passed/,$p' "$builds/ctest.log"
   return $status
 }
 
 install_tools
+failed=0
 if wants format; then
   stage "format"
-  check_format
+  check_format || failed=1
 fi
 if wants tidy; then run_tidy; fi
 if wants release || wants address || wants thread; then
   build_all
-  run_tests
+  run_tests || failed=1
 fi
+exit $failed
