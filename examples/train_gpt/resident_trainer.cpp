@@ -12,18 +12,30 @@
 #include "parallel.hpp"
 
 namespace train_gpt {
+namespace {
+
+[[nodiscard]] std::vector<std::size_t> parameter_sizes(const tensor_table& tensors) {
+  std::vector<std::size_t> sizes;
+  for (tensor_index p = 0; p < tensors.parameters().size(); ++p) {
+    sizes.push_back(tensors.specs()[p].bytes());
+  }
+  return sizes;
+}
+
+}  // namespace
 
 resident_trainer::resident_trainer(const model<float>& model, const optimizer_settings& optimizer, std::uint64_t seed,
                                    forebay::telemetry::timeline* timeline)
-    : model_(model), optimizer_(optimizer), memory_(model), timeline_(timeline) {
-  const tensor_table& tensors = model.tensors();
-  for (tensor_index p = 0; p < tensors.parameters().size(); ++p) {
-    m_.emplace_back(tensors.specs()[p].bytes());
-    v_.emplace_back(tensors.specs()[p].bytes());
-  }
-  initialise_parameters(tensors, seed, [this](tensor_index t, std::span<const float> values, std::size_t offset) {
-    std::copy(values.begin(), values.end(), memory_.of<float>(t).subspan(offset).begin());
-  });
+    : model_(model),
+      optimizer_(optimizer),
+      memory_(model),
+      m_(parameter_sizes(model.tensors())),
+      v_(parameter_sizes(model.tensors())),
+      timeline_(timeline) {
+  initialise_parameters(model.tensors(), seed,
+                        [this](tensor_index t, std::span<const float> values, std::size_t offset) {
+                          std::copy(values.begin(), values.end(), memory_.of<float>(t).subspan(offset).begin());
+                        });
   if (timeline_ != nullptr) {
     compute_lane_ = timeline_->lane("compute");
     optimizer_lane_ = timeline_->lane("optimizer");
@@ -97,18 +109,13 @@ void resident_trainer::update(float clip) {
 void resident_trainer::update(tensor_index parameter, const forebay::adamw_coefficients& coefficients) {
   const std::span<float> p = memory_.of<float>(parameter);
   const std::span<const float> g = memory_.of<float>(model_.tensors().gradient(parameter));
-  const std::span<float> m = moment(m_, parameter);
-  const std::span<float> v = moment(v_, parameter);
+  const std::span<float> m = m_.of<float>(parameter);
+  const std::span<float> v = v_.of<float>(parameter);
   parallel_for(p.size(), 1, [&](std::size_t begin, std::size_t end) {
     const std::size_t n = end - begin;
     forebay::adamw_update(p.subspan(begin, n), g.subspan(begin, n), m.subspan(begin, n), v.subspan(begin, n),
                           coefficients);
   });
-}
-
-std::span<float> resident_trainer::moment(std::vector<aligned_bytes>& moments, tensor_index parameter) {
-  const std::span<std::byte> bytes = moments[parameter].span();
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 std::vector<forebay::tensor_source> resident_trainer::state() {
@@ -122,8 +129,8 @@ std::vector<forebay::tensor_source> resident_trainer::state() {
     add(p, "", std::as_bytes(memory_.of<float>(p)));
   }
   for (tensor_index p = 0; p < tensors.parameters().size(); ++p) {
-    add(p, ".m", m_[p].span());
-    add(p, ".v", v_[p].span());
+    add(p, ".m", m_.of<std::byte>(p));
+    add(p, ".v", v_.of<std::byte>(p));
   }
   return all;
 }

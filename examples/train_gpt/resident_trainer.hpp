@@ -30,13 +30,12 @@ class resident_trainer final : public trainer {
   double gradient_norm(std::string& non_finite_tensor);
   void update(float clip);
   void update(tensor_index parameter, const forebay::adamw_coefficients& coefficients);
-  [[nodiscard]] std::span<float> moment(std::vector<aligned_bytes>& moments, tensor_index parameter);
 
   const model<float>& model_;
   optimizer_settings optimizer_;
   plain_memory<float> memory_;
-  std::vector<aligned_bytes> m_;
-  std::vector<aligned_bytes> v_;
+  pieces m_;
+  pieces v_;
   std::vector<double> leaves_;
   std::uint64_t updates_ = 0;
   forebay::telemetry::timeline* timeline_;

@@ -25,6 +25,8 @@ engine_options checked(engine_options o) {
   FOREBAY_EXPECTS(is_power_of_two(o.chunk) && o.chunk >= 4_KiB,
                   "options.chunk must be a power of two of at least 4 KiB");
   FOREBAY_EXPECTS(o.staging_chunks >= 1, "options.staging_chunks must be at least 1");
+  FOREBAY_EXPECTS(o.stall_limit.count() > 0, "options.stall_limit must be positive");
+  o.stall_limit = std::min<std::chrono::milliseconds>(o.stall_limit, std::chrono::hours(24 * 365));
   return o;
 }
 
@@ -66,6 +68,16 @@ engine::impl::impl(engine_options o)
       compute(device->make_stream(stream_kind::compute)),
       in_place_stream(device->make_stream(stream_kind::compute)),
       identity(next_identity()) {
+  pin();
+  try {
+    start();
+  } catch (...) {
+    unpin();
+    throw;
+  }
+}
+
+void engine::impl::pin() {
   if (options.host.pin) {
     pinned = device->pin(host.memory());
     if (options.host.require_pinned && !pinned.refusal.empty()) {
@@ -73,6 +85,15 @@ engine::impl::impl(engine_options o)
       throw capacity_error(pinned.refusal);
     }
   }
+}
+
+void engine::impl::unpin() noexcept {
+  if (options.host.pin) {
+    device->unpin(host.memory());
+  }
+}
+
+void engine::impl::start() {
   if (store != nullptr) {
     store->register_memory(host.memory());
   }
@@ -105,9 +126,7 @@ engine::impl::~impl() {
   }
   sched.reset();
   store.reset();
-  if (options.host.pin) {
-    device->unpin(host.memory());
-  }
+  unpin();
 }
 
 engine::engine(engine_options options) : impl_(std::make_unique<impl>(std::move(options))) {}
@@ -115,8 +134,28 @@ engine::~engine() = default;
 
 // Tensors
 
+namespace {
+
+// Above this no sum of sizes is at risk of 64 bits, and no machine has it.
+constexpr byte_count largest_tensor = byte_count{1} << 56U;
+
+void check_size(const tensor_spec& spec) {
+  byte_count bytes = size_of(spec.type);
+  for (const std::uint64_t extent : spec.shape) {
+    if (extent != 0 && bytes > largest_tensor / extent) {
+      throw usage_error(
+          fmt::format("tensor '{}' is larger than {}: is its shape right?", spec.name, format_bytes(largest_tensor)));
+    }
+    bytes *= extent;
+  }
+}
+
+}  // namespace
+
 tensor_id engine::add(tensor_spec spec) {
   FOREBAY_EXPECTS(!spec.name.empty(), "a tensor needs a name");
+  check_size(spec);
+  const std::scoped_lock setup(impl_->setup_mutex);
   if (spec.bytes() == 0) {
     throw usage_error(
         fmt::format("tensor '{}' has no elements: every extent of its shape must be positive", spec.name));
@@ -136,6 +175,7 @@ tensor_id engine::add(tensor_spec spec) {
 }
 
 const tensor_spec& engine::impl::spec_of(tensor_id tensor) const {
+  const std::scoped_lock setup(setup_mutex);
   FOREBAY_EXPECTS(tensor.valid() && tensor.generation == identity && tensor.index < specs.size(),
                   "the tensor id is not of this engine");
   return specs[tensor.index];
@@ -167,6 +207,7 @@ void engine::impl::check_tensors(const order& steps) const {
 }
 
 detail::layout engine::impl::lay_out(const order& steps) {
+  const std::scoped_lock setup(setup_mutex);
   check_tensors(steps);
   const std::scoped_lock lock(sched->mutex());
   detail::layout l;
@@ -268,6 +309,7 @@ void engine::impl::add_blocks(const std::vector<plan::packed_block>& fresh) {
 }
 
 void engine::impl::materialise(tensor_id tensor) {
+  const std::scoped_lock setup(setup_mutex);
   {
     const std::scoped_lock lock(sched->mutex());
     if (sched->tensor(tensor.index).block != no_block) {
@@ -294,6 +336,7 @@ detail::step_plan engine::impl::plan_step(const order_step& s, const detail::lay
 }
 
 void engine::impl::adopt(order steps) {
+  const std::scoped_lock setup(setup_mutex);
   const detail::layout l = lay_out(steps);
   check_capacity(l, steps);
   if (store != nullptr) {
@@ -333,6 +376,7 @@ tier_bytes engine::minimum_capacity(const order& steps) const { return impl_->ne
 void engine::set_order(order steps) {
   FOREBAY_EXPECTS(!impl_->iterating, "the order can't change during an iteration");
   FOREBAY_EXPECTS(!steps.steps().empty(), "an order needs at least one step");
+  impl_->expect_idle();
   impl_->adopt(std::move(steps));
 }
 

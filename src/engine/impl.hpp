@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,11 @@ struct engine::impl {
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
 
+  // Life
+  void pin();
+  void unpin() noexcept;
+  void start();
+
   // Tensors and order
   [[nodiscard]] const tensor_spec& spec_of(tensor_id tensor) const;
   void check_tensors(const order& steps) const;
@@ -33,6 +39,7 @@ struct engine::impl {
   [[nodiscard]] detail::step_plan plan_step(const order_step& s, const detail::layout& l, std::uint32_t position) const;
   [[nodiscard]] const detail::step_plan& plan_on_the_spot(std::string_view name, const std::vector<access>& accesses,
                                                           const step_options& options);
+  void note_recorded(std::string_view name, const std::vector<access>& accesses, const step_options& step);
   void adopt(order steps);
   [[nodiscard]] byte_count home_padding(byte_count bytes) const;
 
@@ -46,8 +53,10 @@ struct engine::impl {
   void copy_on_device(std::byte* to, const std::byte* from, byte_count bytes, copy_direction direction);
 
   // Iterations
+  void expect_idle();
   void start_iteration(std::uint64_t number, bool recording);
   iteration_report end_iteration();
+  void adopt_recorded();
   void abandon_iteration() noexcept;
 
   std::unique_ptr<forebay::device> device;
@@ -62,6 +71,9 @@ struct engine::impl {
   std::unique_ptr<stream> in_place_stream;
   std::unique_ptr<detail::scheduler> sched;
 
+  // Guards what follows, and that layout and blocks agree. Taken before the scheduler's mutex, never held across a wait
+  // for data.
+  mutable std::recursive_mutex setup_mutex;
   std::uint32_t identity;  // the generation of this engine's tensor ids
   std::deque<tensor_spec> specs;
   std::unordered_map<std::string, std::uint32_t> by_name;

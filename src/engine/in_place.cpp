@@ -39,6 +39,18 @@ in_place_access scheduler::begin_in_place(std::uint32_t block, bool writes) {
     changed_.wait(lock);
   }
   b.in_place = true;
+  try {
+    return open_in_place(block, writes, lock);
+  } catch (...) {
+    b.in_place = false;
+    changed_.notify_all();
+    kick();
+    throw;
+  }
+}
+
+in_place_access scheduler::open_in_place(std::uint32_t block, bool writes, std::unique_lock<std::mutex>& lock) {
+  block_record& b = blocks_[block];
   in_place_access access;
   if (b.host.valid()) {
     access.where = in_place_access::source::host;

@@ -51,12 +51,18 @@ std::span<std::byte> lease::workspace() const {
 
 // Iterations
 
-void engine::impl::start_iteration(std::uint64_t n, bool record) {
-  FOREBAY_EXPECTS(!iterating, "an iteration is under way: finish it first");
+void engine::impl::expect_idle() {
   {
     const std::scoped_lock lock(sched->mutex());
     sched->throw_if_failed();
   }
+  FOREBAY_EXPECTS(!sched->has_live_leases(), "a lease of an earlier iteration still lives: end it first");
+  sched->join();
+}
+
+void engine::impl::start_iteration(std::uint64_t n, bool record) {
+  FOREBAY_EXPECTS(!iterating, "an iteration is under way: finish it first");
+  expect_idle();
   iterating = true;
   recording = record;
   recorded = order{};
@@ -108,11 +114,15 @@ iteration_report engine::impl::end_iteration() {
     r.moved.storage_written = store->bytes_written() - written_before;
   }
   r.peak = {device_account.peak(), host_account.peak(), store == nullptr ? 0 : store->peak()};
-  if (std::exchange(recording, false)) {
-    adopt(std::exchange(recorded, order{}));
-  }
   on_the_spot.clear();
   return r;
+}
+
+void engine::impl::adopt_recorded() {
+  order steps = std::exchange(recorded, order{});
+  if (std::exchange(recording, false) && !steps.steps().empty()) {
+    adopt(std::move(steps));
+  }
 }
 
 void engine::impl::abandon_iteration() noexcept {
@@ -131,6 +141,7 @@ void engine::impl::abandon_iteration() noexcept {
 
 const detail::step_plan& engine::impl::plan_on_the_spot(std::string_view name, const std::vector<access>& accesses,
                                                         const step_options& step) {
+  const std::scoped_lock setup(setup_mutex);
   order described;
   described.step(name, accesses, step);
   check_tensors(described);
@@ -141,11 +152,15 @@ const detail::step_plan& engine::impl::plan_on_the_spot(std::string_view name, c
   detail::layout l = lay_out(described);
   detail::step_plan p = plan_step(described.steps().front(), l, 0);
   p.position.reset();
-  if (recording) {
-    recorded.step(name, united, step);
-  }
   on_the_spot.push_back(std::move(p));
   return on_the_spot.back();
+}
+
+void engine::impl::note_recorded(std::string_view name, const std::vector<access>& accesses, const step_options& step) {
+  const std::scoped_lock setup(setup_mutex);
+  if (recording) {
+    recorded.step(name, accesses, step);
+  }
 }
 
 iteration engine::begin(std::uint64_t number) {
@@ -197,20 +212,24 @@ lease iteration::acquire(step_id step) {
 lease iteration::acquire(std::string_view name, const std::vector<access>& accesses, stream& on,
                          const step_options& options) {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
-  return engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, options), &on);
+  lease granted = engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, options), &on);
+  engine_->impl_->note_recorded(name, accesses, options);
+  return granted;
 }
 
 lease iteration::acquire(std::string_view name, const std::vector<access>& accesses, const step_options& options) {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
   step_options on_host = options;
   on_host.where = place::host;
-  return engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, on_host), nullptr);
+  lease granted = engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, on_host), nullptr);
+  engine_->impl_->note_recorded(name, accesses, on_host);
+  return granted;
 }
 
 iteration_report iteration::finish() {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
   const iteration_report report = engine_->impl_->end_iteration();
-  engine_ = nullptr;
+  std::exchange(engine_, nullptr)->impl_->adopt_recorded();  // it is over, whether its steps can be an order or not
   return report;
 }
 

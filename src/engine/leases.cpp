@@ -1,5 +1,6 @@
 // Leases: what a step may touch, from grant to the passing of its end.
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -35,7 +36,8 @@ void scheduler::check_fits(const step_plan& step) const {
   }
   std::vector<std::uint32_t> held;
   byte_count held_bytes = 0;
-  for (const lease_record& l : leases_) {
+  for (std::size_t i = 0; live_leases_ != 0 && i < leases_.size(); ++i) {
+    const lease_record& l = leases_[i];
     if (l.now != lease_record::state::live || l.thread != std::this_thread::get_id() || l.step->where != step.where) {
       continue;
     }
@@ -65,11 +67,46 @@ bool scheduler::others_idle(const block_record& b, tier t) const {
   return (t == tier::device ? b.host : b.device).pins == 0;
 }
 
-bool scheduler::ready(const step_plan& step, const block_access& a, const stream* on) {
+// Only ended leases have a point that a stream could wait for. Until then a conflicting lease of another stream, or of
+// another thread's host step, waits.
+const lease_record* scheduler::conflict(const step_plan& step, const block_access& a, const stream* on,
+                                        std::thread::id thread) const {
+  if (live_leases_ == 0) {
+    return nullptr;
+  }
+  for (const lease_record& l : leases_) {
+    if (l.now != lease_record::state::live || l.step->where != step.where) {
+      continue;
+    }
+    if (l.on == on && (on != nullptr || l.thread == thread)) {
+      continue;  // in stream order, or in the order of the thread's own code
+    }
+    for (const block_access& held : l.step->blocks) {
+      if (held.block == a.block && (modifies(held.how) || modifies(a.how))) {
+        return &l;
+      }
+    }
+  }
+  return nullptr;
+}
+
+void scheduler::check_conflicts(const step_plan& step, const stream* on) const {
+  for (const block_access& a : step.blocks) {
+    const lease_record* held = conflict(step, a, on, std::this_thread::get_id());
+    if (held != nullptr && held->thread == std::this_thread::get_id()) {
+      throw usage_error(
+          fmt::format("step '{}' conflicts over {} with the lease of step '{}' that this thread holds on "
+                      "another stream: end that first",
+                      step.name, blocks_[a.block].name, held->step->name));
+    }
+  }
+}
+
+bool scheduler::ready(const step_plan& step, const block_access& a, const stream* on, std::thread::id thread) {
   block_record& b = blocks_[a.block];
   const tier t = step.where == place::device ? tier::device : tier::host;
   replica& r = copy_of(b, t);
-  if (b.in_place) {
+  if (b.in_place || conflict(step, a, on, thread) != nullptr) {
     return false;
   }
   bool arriving = false;
@@ -193,6 +230,7 @@ std::uint32_t scheduler::new_lease(const step_plan& step, stream* on, std::threa
   free_leases_.pop_back();
   lease_record& l = leases_[index];
   l.now = lease_record::state::live;
+  ++live_leases_;
   ++l.generation;
   l.step = &step;
   l.on = on;
@@ -206,7 +244,7 @@ std::uint32_t scheduler::new_lease(const step_plan& step, stream* on, std::threa
 std::optional<std::uint32_t> scheduler::try_grant(const step_plan& step, stream* on, std::thread::id thread) {
   const tier t = step.where == place::device ? tier::device : tier::host;
   for (const block_access& a : step.blocks) {
-    if (!ready(step, a, on)) {
+    if (!ready(step, a, on, thread)) {
       return std::nullopt;
     }
   }
@@ -258,12 +296,25 @@ void scheduler::mark_freed(std::uint32_t tensor) {
   }
 }
 
+stream_point scheduler::end_point(lease_record& l) noexcept {
+  if (l.on == nullptr) {
+    return 0;
+  }
+  try {
+    return l.on->record();
+  } catch (...) {  // a device that is lost: the engine is done for, and its work is over
+    latch(std::current_exception());
+    return 0;
+  }
+}
+
 void scheduler::release(std::uint32_t lease) noexcept {
   const std::scoped_lock lock(mutex_);
   lease_record& l = leases_[lease];
   FOREBAY_ASSERT(l.now == lease_record::state::live);
   l.now = lease_record::state::ended;
-  l.end = l.on == nullptr ? 0 : l.on->record();
+  --live_leases_;
+  l.end = end_point(l);
   for (const block_access& a : l.step->blocks) {
     if (l.on != nullptr) {
       note_use(blocks_[a.block], modifies(a.how), *l.on, l.end);
@@ -329,6 +380,11 @@ void scheduler::reap() {
       ++i;
       continue;
     }
+    if (l.on != nullptr) {
+      if (const std::exception_ptr failed = l.on->failure()) {
+        latch(failed);  // the stream skipped work from there on: what it should have written is not there
+      }
+    }
     unpin(l);
     l.now = lease_record::state::free;
     free_leases_.push_back(ended_leases_[i]);
@@ -349,6 +405,11 @@ void scheduler::unpin(lease_record& l) {
     if (modifies(a.how)) {
       --b.writers;
     }
+    // What has passed orders nobody any more, and the stream may be gone by the next use.
+    if (b.last_write.on == l.on && b.last_write.point <= l.end) {
+      b.last_write = {};
+    }
+    std::erase_if(b.last_reads, [&](const stream_use& use) { return use.on == l.on && use.point <= l.end; });
     drop_if_dead(a.block);
   }
   if (l.scratch != no_block) {
@@ -358,8 +419,7 @@ void scheduler::unpin(lease_record& l) {
 
 bool scheduler::has_live_leases() const {
   const std::scoped_lock lock(mutex_);
-  return std::any_of(leases_.begin(), leases_.end(),
-                     [](const lease_record& l) { return l.now == lease_record::state::live; });
+  return live_leases_ != 0;
 }
 
 void scheduler::join() {
@@ -373,6 +433,10 @@ void scheduler::join() {
     on->synchronize(end);
     lock.lock();
     reap();
+  }
+  // A lease that was granted while its copies were under way has passed without them when the copy stream has failed.
+  if (const std::exception_ptr failed = mover_->h2d_stream().failure()) {
+    latch(failed);
   }
 }
 

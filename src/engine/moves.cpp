@@ -117,6 +117,7 @@ void scheduler::resume_spills() {
       continue;
     }
     b.spill_waits = false;
+    changed_.notify_all();
     if (claimant == no_block) {
       continue;  // nobody wants its memory any more
     }

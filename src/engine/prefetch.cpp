@@ -64,7 +64,7 @@ void scheduler::prefetch() {
 
 void scheduler::move_cursor(std::uint32_t position) {
   const auto steps = static_cast<std::uint32_t>(steps_.size());
-  cursor_ = position % steps;
+  cursor_ = steps == 0 ? 0 : position % steps;
   device_rests_ = 0;
   while (device_rests_ < steps && steps_[(cursor_ + device_rests_) % steps].where == place::host) {
     ++device_rests_;

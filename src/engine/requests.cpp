@@ -16,16 +16,31 @@ std::uint32_t scheduler::acquire(const step_plan& step, stream* on) {
   reap();
   check_contents(step);
   check_fits(step);
+  check_conflicts(step, on);
   const bool missed = is_miss(step);
   if (step.position) {
     move_cursor(*step.position + 1);
   }
   misses_ += missed ? 1 : 0;
-  if (const auto lease = try_grant(step, on, std::this_thread::get_id())) {
-    kick_unless_quiet();
-    return *lease;
+  if (!must_queue(step)) {
+    if (const auto lease = try_grant(step, on, std::this_thread::get_id())) {
+      kick_unless_quiet();
+      return *lease;
+    }
   }
   return wait_for(step, on, lock);
+}
+
+// A thread that holds nothing does not overtake another thread's request that finds no memory: taking the same blocks
+// over and over it would keep them in place for ever.
+bool scheduler::must_queue(const step_plan& step) const {
+  const std::thread::id self = std::this_thread::get_id();
+  const bool starving = std::any_of(requests_.begin(), requests_.end(), [&](const request* r) {
+    return r->unplaced && !r->done() && r->thread != self && r->step->where == step.where;
+  });
+  return starving && std::none_of(leases_.begin(), leases_.end(), [&](const lease_record& l) {
+           return l.now == lease_record::state::live && l.thread == self;
+         });
 }
 
 bool scheduler::is_miss(const step_plan& step) {
@@ -82,6 +97,9 @@ void scheduler::want(request& r, bool wanted) {
     replica& c = copy_of(blocks_[a.block], t);
     c.wanted = wanted ? c.wanted + 1 : c.wanted - 1;
   }
+  if (!wanted && r.scratch != no_block) {
+    --copy_of(blocks_[std::exchange(r.scratch, no_block)], t).wanted;
+  }
 }
 
 void scheduler::serve_requests() {
@@ -92,13 +110,29 @@ void scheduler::serve_requests() {
     }
     if (failure_ != nullptr) {
       r->failure = failure_;
-    } else {
+    } else if (r == requests_.front() || !requests_.front()->regrouped || requests_.front()->done()) {
       serve(*r);
+    } else {
+      serve_behind(*r, *requests_.front());
     }
     if (r->done()) {
       changed_table_ = true;
       changed_.notify_all();
     }
+  }
+}
+
+// While the first request has everything cleared away for it, others only take what is there.
+void scheduler::serve_behind(request& r, const request& first) {
+  want(r, false);
+  r.unplaced = true;
+  if (r.step->where == first.step->where) {
+    return;
+  }
+  try {
+    r.lease = try_grant(*r.step, r.on, r.thread);
+  } catch (...) {
+    r.failure = std::current_exception();
   }
 }
 
@@ -155,13 +189,17 @@ void scheduler::serve_workspace(request& r) {
   }
   const tier t = r.step->where == place::device ? tier::device : tier::host;
   const std::uint32_t scratch = scratch_for(*r.step, r.on);
-  replica& copy = copy_of(blocks_[scratch], t);
-  ++copy.wanted;  // not its own victim
+  if (r.scratch != scratch) {
+    if (r.scratch != no_block) {
+      --copy_of(blocks_[r.scratch], t).wanted;
+    }
+    r.scratch = scratch;
+    ++copy_of(blocks_[scratch], t).wanted;  // until the grant: others' requests may not have it
+  }
   if (place_block(scratch, t, {need::kind::request, 0}) == placed::no) {
     cancel_unwanted_claims(t);
     r.unplaced = place_block(scratch, t, {need::kind::request, 0}) == placed::no || r.unplaced;
   }
-  --copy.wanted;
 }
 
 // When nothing is on its way and the request still has no room, gaps between the blocks that lie around are all that is
@@ -203,7 +241,9 @@ void scheduler::regroup(request& r) {
   r.closing_gaps = true;
   changed_table_ = true;
   const tier t = r.step->where == place::device ? tier::device : tier::host;
-  want(r, false);
+  for (request* each : requests_) {
+    want(*each, false);
+  }
   cancel_unwanted_claims(t);
   for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
     const replica& c = copy_of(blocks_[i], t);

@@ -128,6 +128,12 @@ void scheduler::throw_if_failed() {
 std::uint32_t scheduler::add_block(block_record block) {
   block.index = block_count();
   if (store_ == nullptr && !block.scratch) {
+    for (const std::uint32_t i : scratches_) {  // homes never move, so nothing that can may lie in their way
+      const replica& idle = blocks_[i].host;
+      if (idle.now == replica::state::placed && !idle.held() && idle.victim_of == no_block) {
+        drop_copy(i, tier::host);
+      }
+    }
     const auto place = host_arena_.allocate(block.bytes, {occupant::kind::block, block.index, block.bytes});
     if (!place) {
       throw capacity_error("the host tier has no room for the home of " + block.name + ": " + picture());
@@ -147,11 +153,12 @@ tensor_record& scheduler::add_tensor() {
 
 void scheduler::add_staging(std::size_t chunks) {
   for (std::size_t i = 0; i < chunks; ++i) {
-    const auto place = host_arena_.allocate(chunk_, {occupant::kind::staging, 0, chunk_});
-    if (!place) {
+    // Staging never moves: one run at the start of the tier, so that it never cuts the rest in two.
+    const extent place{staging_.size() * chunk_, chunk_};
+    if (!host_arena_.allocate_at(place, {occupant::kind::staging, 0, chunk_})) {
       return;
     }
-    staging_.add(address(tier::host, *place));
+    staging_.add(address(tier::host, place));
   }
 }
 

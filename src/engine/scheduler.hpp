@@ -65,6 +65,7 @@ struct request {
   stream* on = nullptr;
   std::thread::id thread;
   std::optional<std::uint32_t> lease;  ///< set when granted
+  std::uint32_t scratch = no_block;    ///< the workspace that is kept for it
   bool unplaced = false;               ///< the last pass found no memory for one of its blocks
   bool regrouped = false;              ///< everything unheld was moved out once, to close the gaps between blocks
   bool closing_gaps = false;           ///< that is under way
@@ -222,7 +223,11 @@ class scheduler {
   void check_contents(const step_plan& step) const;
   void check_fits(const step_plan& step) const;
   [[nodiscard]] std::optional<std::uint32_t> try_grant(const step_plan& step, stream* on, std::thread::id thread);
-  [[nodiscard]] bool ready(const step_plan& step, const block_access& a, const stream* on);
+  void check_conflicts(const step_plan& step, const stream* on) const;
+  [[nodiscard]] const lease_record* conflict(const step_plan& step, const block_access& a, const stream* on,
+                                             std::thread::id thread) const;
+  [[nodiscard]] bool ready(const step_plan& step, const block_access& a, const stream* on, std::thread::id thread);
+  [[nodiscard]] stream_point end_point(lease_record& l) noexcept;
   [[nodiscard]] bool others_idle(const block_record& b, tier t) const;
   void take_over(const step_plan& step, const block_access& a, stream* on);
   void order_after(block_record& b, bool modifies, stream& on);
@@ -235,6 +240,9 @@ class scheduler {
   void reap();
   void unpin(lease_record& l);
 
+  // in_place.cpp
+  [[nodiscard]] in_place_access open_in_place(std::uint32_t block, bool writes, std::unique_lock<std::mutex>& lock);
+
   // requests.cpp: acquires that have to wait
   [[nodiscard]] std::uint32_t wait_for(const step_plan& step, stream* on, std::unique_lock<std::mutex>& lock);
   void want(request& r, bool wanted);
@@ -243,7 +251,9 @@ class scheduler {
     return needs_contents(a.how) && b.initialised != 0;
   }
   [[nodiscard]] bool is_miss(const step_plan& step);
+  [[nodiscard]] bool must_queue(const step_plan& step) const;
   void serve_requests();
+  void serve_behind(request& r, const request& first);
   void serve(request& r);
   void serve_block(request& r, const block_access& a);
   void serve_workspace(request& r);
@@ -301,6 +311,7 @@ class scheduler {
   std::uint32_t cursor_ = 0;        // the step expected next
   std::uint32_t device_rests_ = 0;  // steps from the cursor to the next one on the device
   std::deque<lease_record> leases_;
+  std::uint32_t live_leases_ = 0;
   std::vector<std::uint32_t> free_leases_;
   std::vector<std::uint32_t> ended_leases_;  // in order of their ends
   std::vector<std::uint32_t> scratches_;     // pseudo blocks that hold workspaces

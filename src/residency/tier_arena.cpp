@@ -49,6 +49,16 @@ std::optional<extent> tier_arena::allocate(byte_count bytes, occupant who) {
   return place;
 }
 
+bool tier_arena::allocate_at(extent place, occupant who) {
+  if (!holes_.allocate_at(place)) {
+    return false;
+  }
+  FOREBAY_ASSERT(account_.try_reserve(place.bytes));
+  who.bytes = place.bytes;
+  occupants_.emplace(place.offset, who);
+  return true;
+}
+
 void tier_arena::free(extent place) {
   const auto found = occupants_.find(place.offset);
   FOREBAY_ASSERT(found != occupants_.end() && found->second.bytes == place.bytes);

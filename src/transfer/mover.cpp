@@ -10,6 +10,13 @@ namespace {
 
 bool touches_storage(route way) { return way != route::host_to_device && way != route::device_to_host; }
 
+void wait_quietly(stream& s) noexcept {
+  try {
+    s.synchronize();
+  } catch (...) {  // a failed stream does nothing any more
+  }
+}
+
 bool better(const move* a, const move* b) {
   return std::pair(a->priority, a->sequence) < std::pair(b->priority, b->sequence);
 }
@@ -256,15 +263,20 @@ void mover::start_copy(task& t, copy_direction direction, std::byte* host) {
   t.at = leg::copy;
   t.started = std::chrono::steady_clock::now();
   (down ? h2d_use_ : d2h_use_).begin(piece.bytes, t.started);
+  bool copying = false;
   try {
     std::byte* device = m.device + piece.offset;
     on.copy(down ? device : host, down ? host : device, piece.bytes, direction);
+    copying = true;
     if (down && ++m.copied == m.pieces) {
       m.enqueued_at = on.record();
     }
     on.notify([this, &t] { post(t); });
   } catch (...) {
     t.failure = std::current_exception();
+    if (copying) {
+      wait_quietly(on);  // nobody will say when this copy is over, and its memory must not be reused before
+    }
     post(t);
   }
 }

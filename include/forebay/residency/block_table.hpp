@@ -63,7 +63,7 @@ struct block_record {
 
   bool moving = false;           ///< a transfer of it is in flight: at most one
   stream_point arriving_at = 0;  ///< of the host-to-device stream, once all of a fetch's copies are enqueued
-  bool spill_waits = false;  ///< it is to leave the device once its place in the host tier is clear
+  bool spill_waits = false;      ///< it is to leave the device once its place in the host tier is clear
   bool in_place = false;         ///< engine.read or engine.write works on it now
   std::uint32_t writers = 0;     ///< leases that modify it and whose stream has not passed
 

@@ -37,6 +37,8 @@ class tier_arena {
   [[nodiscard]] byte_count rounded(byte_count bytes) const { return align_up(bytes, holes_.granularity()); }
 
   [[nodiscard]] std::optional<extent> allocate(byte_count bytes, occupant who);
+  /// Takes exactly this place. False unless the whole of it is free.
+  [[nodiscard]] bool allocate_at(extent place, occupant who);
   void free(extent place);
   /// Changes who lies at `place`, without moving it.
   void rename(extent place, occupant who);
