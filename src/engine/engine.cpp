@@ -198,6 +198,10 @@ byte_count engine::impl::home_padding(byte_count bytes) const {
   return store == nullptr ? padded : std::max(padded, store->padded_bytes(padded));
 }
 
+// Chunks do not straddle paths: what is left of each path but the last may be smaller than a chunk when the next one
+// comes.
+byte_count engine::impl::striping_slack() const { return (store->path_count() - 1) * options.chunk; }
+
 void engine::impl::check_tensors(const order& steps) const {
   for (const order_step& s : steps.steps()) {
     for (const access& a : s.accesses) {
@@ -256,7 +260,7 @@ tier_bytes engine::impl::needs_of(const detail::layout& l) const {
   result.device = needs.device.bytes;
   if (stored) {
     result.host = std::max(needs.host.bytes, options.chunk);
-    result.storage = needs.home;
+    result.storage = needs.home + striping_slack();
     return result;
   }
   byte_count workspace = 0;
@@ -319,7 +323,7 @@ void engine::impl::materialise(tensor_id tensor) {
   const byte_count bytes = home_padding(specs[tensor.index].bytes());
   if (store != nullptr) {
     home_bytes += store->padded_bytes(bytes);
-    store->reserve(home_bytes);
+    store->reserve(home_bytes + striping_slack());
   }
   add_blocks({{{tensor}, {0}, bytes}});
 }
@@ -345,7 +349,7 @@ void engine::impl::adopt(order steps) {
       home += store->padded_bytes(bytes);
     }
     home_bytes = std::max(home_bytes, home);
-    store->reserve(home_bytes);
+    store->reserve(home_bytes + striping_slack());
   }
   add_blocks(l.fresh);
   std::vector<detail::step_plan> plans;

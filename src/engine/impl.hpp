@@ -42,6 +42,7 @@ struct engine::impl {
   void note_recorded(std::string_view name, const std::vector<access>& accesses, const step_options& step);
   void adopt(order steps);
   [[nodiscard]] byte_count home_padding(byte_count bytes) const;
+  [[nodiscard]] byte_count striping_slack() const;
 
   // Contents
   void copy_in(tensor_id tensor, std::span<const std::byte> contents, byte_count offset);

@@ -38,9 +38,7 @@ bool scheduler::must_queue(const step_plan& step) const {
   const bool starving = std::any_of(requests_.begin(), requests_.end(), [&](const request* r) {
     return r->unplaced && !r->done() && r->thread != self && r->step->where == step.where;
   });
-  return starving && std::none_of(leases_.begin(), leases_.end(), [&](const lease_record& l) {
-           return l.now == lease_record::state::live && l.thread == self;
-         });
+  return starving && !holds_leases(self);
 }
 
 bool scheduler::is_miss(const step_plan& step) {
@@ -110,10 +108,10 @@ void scheduler::serve_requests() {
     }
     if (failure_ != nullptr) {
       r->failure = failure_;
-    } else if (r == requests_.front() || !requests_.front()->regrouped || requests_.front()->done()) {
-      serve(*r);
+    } else if (const request* first = ahead_of(*r)) {
+      serve_behind(*r, *first);
     } else {
-      serve_behind(*r, *requests_.front());
+      serve(*r);
     }
     if (r->done()) {
       changed_table_ = true;
@@ -122,7 +120,31 @@ void scheduler::serve_requests() {
   }
 }
 
-// While the first request has everything cleared away for it, others only take what is there.
+// The request that this one must let pass: the first, while everything is cleared away for it; or an older one in the
+// same tier that finds no memory, unless this one's thread holds leases that the older one may be waiting for.
+const request* scheduler::ahead_of(const request& r) const {
+  const request* front = requests_.front();
+  if (front != &r && front->regrouped && !front->done()) {
+    return front;
+  }
+  for (const request* older : requests_) {
+    if (older == &r) {
+      return nullptr;
+    }
+    if (older->unplaced && !older->done() && older->step->where == r.step->where && !holds_leases(r.thread)) {
+      return older;
+    }
+  }
+  return nullptr;
+}
+
+bool scheduler::holds_leases(std::thread::id thread) const {
+  return live_leases_ != 0 && std::any_of(leases_.begin(), leases_.end(), [&](const lease_record& l) {
+           return l.now == lease_record::state::live && l.thread == thread;
+         });
+}
+
+// Others only take what is there.
 void scheduler::serve_behind(request& r, const request& first) {
   want(r, false);
   r.unplaced = true;

@@ -253,6 +253,8 @@ class scheduler {
   [[nodiscard]] bool is_miss(const step_plan& step);
   [[nodiscard]] bool must_queue(const step_plan& step) const;
   void serve_requests();
+  [[nodiscard]] const request* ahead_of(const request& r) const;
+  [[nodiscard]] bool holds_leases(std::thread::id thread) const;
   void serve_behind(request& r, const request& first);
   void serve(request& r);
   void serve_block(request& r, const block_access& a);

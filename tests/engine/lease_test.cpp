@@ -266,5 +266,122 @@ TEST_F(lease_test, an_abandoned_iteration_leaves_the_engine_usable) {
   it.finish();
 }
 
+// The stream has failed long before anybody asks: what it skipped must not pass for done.
+TEST_F(lease_test, a_stream_that_failed_before_its_lease_was_reaped_still_fails_the_iteration) {
+  use(1_MiB, 1_MiB);
+  add(2);
+  order o;
+  const step_id first = o.step("first", {writes(ids[0])});
+  const step_id second = o.step("second", {reads(ids[1])});
+  adopt(o);
+  iteration it = e->begin(0);
+  {
+    const lease l = it.acquire(first, compute());
+    compute().launch([] { throw std::domain_error("not today"); });
+  }
+  while (compute().failure() == nullptr) {
+    std::this_thread::yield();
+  }
+  EXPECT_THROW(
+      {
+        { const lease l = it.acquire(second, compute()); }
+        it.finish();
+      },
+      std::domain_error);
+}
+
+TEST_F(lease_test, a_stream_of_the_callers_may_end_with_the_iteration) {
+  use(1_MiB, 1_MiB);
+  add(1);
+  order o;
+  const step_id s = o.step("s", {writes(ids[0])});
+  adopt(o);
+  for (std::uint64_t n = 0; n < 20; ++n) {
+    const std::unique_ptr<stream> own = e->device().make_stream(stream_kind::compute);
+    iteration it = e->begin(n);
+    {
+      const lease l = it.acquire(s, *own);
+      own->launch([data = l.data<float>(ids[0])] { data[0] += 1.0F; });
+    }
+    it.finish();
+  }
+  EXPECT_EQ(contents(*e, ids[0])[0], 20.0F);
+}
+
+TEST_F(lease_test, an_own_lease_that_conflicts_on_another_stream_is_refused) {
+  use(1_MiB, 1_MiB);
+  add(1);
+  order o;
+  const step_id write = o.step("write", {writes(ids[0])});
+  const step_id read = o.step("read", {reads(ids[0])});
+  adopt(o);
+  const std::unique_ptr<stream> other = e->device().make_stream(stream_kind::compute);
+  iteration it = e->begin(0);
+  {
+    const lease held = it.acquire(write, compute());
+    EXPECT_THROW(static_cast<void>(it.acquire(read, *other)), usage_error);
+    const lease same = it.acquire(read, compute());
+  }
+  { const lease l = it.acquire(read, *other); }
+  it.finish();
+}
+
+// Two threads, each step fitting alone and both not fitting together: one waits for the other, and both get on.
+TEST_F(lease_test, two_threads_share_a_tier_that_holds_one_step_at_a_time) {
+  use(64_KiB, 512_KiB);
+  add(4);
+  order o;
+  const step_id a = o.step("a", {writes(ids[0]), writes(ids[1])}, {.workspace = 16 * 1024});
+  const step_id b = o.step("b", {writes(ids[2]), writes(ids[3])}, {.workspace = 16 * 1024});
+  adopt(o);
+  iteration it = e->begin(0);
+  const auto work = [&](step_id step, stream& on, std::uint32_t first) {
+    for (int i = 0; i < 50; ++i) {
+      const lease l = it.acquire(step, on);
+      on.launch([x = l.data<float>(ids[first]), y = l.data<float>(ids[first + 1])] {
+        x[0] += 1.0F;
+        y[0] += 1.0F;
+      });
+    }
+  };
+  const std::unique_ptr<stream> second = e->device().make_stream(stream_kind::compute);
+  std::thread other([&] { work(b, *second, 2); });
+  work(a, compute(), 0);
+  other.join();
+  it.finish();
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(contents(*e, ids[i])[0], static_cast<float>(i) + 50.0F);
+  }
+}
+
+TEST_F(lease_test, recording_nothing_keeps_the_order) {
+  use(1_MiB, 1_MiB);
+  add(1);
+  e->record(0).finish();
+  EXPECT_THROW(static_cast<void>(e->begin(1)), usage_error);
+  order o;
+  o.step("s", {reads(ids[0])});
+  adopt(o);
+  e->record(2).finish();
+  EXPECT_EQ(e->current_order().steps().size(), 1U);
+}
+
+TEST_F(lease_test, a_lease_that_outlives_its_iteration_keeps_the_order_from_changing) {
+  use(1_MiB, 1_MiB);
+  add(1);
+  order o;
+  const step_id s = o.step("s", {reads(ids[0])});
+  adopt(o);
+  lease kept;
+  {
+    iteration it = e->begin(0);
+    kept = it.acquire(s, compute());
+  }
+  EXPECT_THROW(e->set_order(o), usage_error);
+  EXPECT_THROW(static_cast<void>(e->begin(1)), usage_error);
+  kept.release();
+  e->set_order(o);
+}
+
 }  // namespace
 }  // namespace forebay
