@@ -22,11 +22,19 @@ interrupt_guard::interrupt_guard() {
   noted_signal = 0;
   install(SIGINT, old_interrupt_);
   install(SIGTERM, old_terminate_);
+  install(SIGHUP, old_hangup_);
+  // A reader of our output that goes away is no reason to leave a run's files behind.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigemptyset(&ignore.sa_mask);
+  sigaction(SIGPIPE, &ignore, &old_pipe_);
 }
 
 interrupt_guard::~interrupt_guard() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
+  sigaction(SIGHUP, &old_hangup_, nullptr);
+  sigaction(SIGPIPE, &old_pipe_, nullptr);
 }
 
 void throw_if_interrupted() {

@@ -9,8 +9,8 @@ struct interrupted {
   int signal = 0;
 };
 
-/// While it lives, SIGINT and SIGTERM are noted instead of killing the process; a second one kills as usual. At most
-/// one at a time.
+/// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of killing the process (a second one kills as usual),
+/// and SIGPIPE is ignored. At most one at a time.
 class interrupt_guard {
  public:
   interrupt_guard();
@@ -21,6 +21,8 @@ class interrupt_guard {
  private:
   struct sigaction old_interrupt_ {};
   struct sigaction old_terminate_ {};
+  struct sigaction old_hangup_ {};
+  struct sigaction old_pipe_ {};
 };
 
 /// \throws interrupted when a signal has come.

@@ -1,7 +1,11 @@
 #include "run.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <forebay/base/error.hpp>
 #include <forebay/checkpoint/digest.hpp>
 #include <forebay/checkpoint/safetensors.hpp>
@@ -10,6 +14,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "corpus.hpp"
@@ -95,7 +100,29 @@ struct training {
   return summary;
 }
 
+/// Finds out before the training whether what it ends with can be written.
+void check_writable(const char* option, const std::filesystem::path& file) {
+  const bool existed = std::filesystem::exists(file);
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    const int why = errno;
+    throw forebay::io_error(
+        fmt::format("{} {}: cannot be written: {}", option, file.string(), forebay::describe_errno(why)), why);
+  }
+  ::close(descriptor);
+  if (!existed) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  }
+}
+
 void train(const settings& s, const corpus& text, progress* shown, std::ostream& errors) {
+  if (s.dump) {
+    check_writable("--dump", *s.dump);
+  }
+  if (s.trace) {
+    check_writable("--trace", *s.trace);
+  }
   std::unique_ptr<json_log> log = s.json ? std::make_unique<json_log>(*s.json) : nullptr;
   training t(s);
   if (shown != nullptr) {

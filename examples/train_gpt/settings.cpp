@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <forebay/base/error.hpp>
@@ -149,6 +150,19 @@ void add_output_options(CLI::App& app, options& add, settings& s) {
 void check_together(const settings& s) {
   if (s.shape.width % s.shape.heads != 0) {
     refuse("--heads", std::to_string(s.shape.heads), fmt::format("a divisor of --width {}", s.shape.width));
+  }
+  // The largest matrices, in elements: what the matrix library counts in 32 bits and no memory here would hold anyway.
+  constexpr double largest = 0x1p31;
+  const auto width = static_cast<double>(s.shape.width);
+  const double tokens = static_cast<double>(s.shape.batch) * static_cast<double>(s.shape.context);
+  if (4.0 * width * width >= largest) {
+    refuse("--width", std::to_string(s.shape.width), "small enough: a layer's 4 width^2 weights must be below 2^31");
+  }
+  if (tokens * std::max(4.0 * width, 256.0) >= largest) {
+    refuse(
+        "--batch", std::to_string(s.shape.batch),
+        fmt::format("small enough: with --context {} and --width {} a layer's activations must be below 2^31 elements",
+                    s.shape.context, s.shape.width));
   }
 }
 

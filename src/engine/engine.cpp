@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -13,12 +14,35 @@
 namespace forebay {
 namespace {
 
-byte_count host_capacity_of(const host_options& o) {
+// What the process needs beside the tiers: code, stacks, the caller's own data.
+constexpr byte_count process_margin = 96_MiB;
+
+// Memory set aside for huge pages, which no count of available memory contains.
+byte_count idle_huge_pages() {
+  std::ifstream in("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+  byte_count pages = 0;
+  return in >> pages ? pages * 2_MiB : 0;
+}
+
+byte_count host_capacity_of(const host_options& o, const forebay::device& device) {
+  const host_limit limit = available_host_memory();
   if (o.capacity != 0) {
+    const byte_count available = limit.available + idle_huge_pages();
+    if (o.capacity > available) {
+      throw capacity_error(fmt::format("a host tier of {} B ({}) is more than this process can have: {} B ({}) by {}",
+                                       o.capacity, format_bytes(o.capacity), available, format_bytes(available),
+                                       limit.source));
+    }
     return o.capacity;
   }
-  const host_limit limit = available_host_memory();
-  return align_down(limit.available - limit.available / 8, plan::block_alignment);
+  // An emulated device's memory comes out of the same pool, and has hardly been touched yet.
+  const byte_count taken =
+      std::max(limit.available / 8, process_margin) + (device.host_addressable() ? device.arena().size() : 0);
+  if (limit.available <= taken) {
+    throw capacity_error(fmt::format("{} ({} B by {}) leaves nothing for a host tier beside the process and the device",
+                                     format_bytes(limit.available), limit.available, limit.source));
+  }
+  return align_down(limit.available - taken, plan::block_alignment);
 }
 
 engine_options checked(engine_options o) {
@@ -61,7 +85,7 @@ std::uint32_t next_identity() {
 engine::impl::impl(engine_options o)
     : device(checked(std::move(o.device))),
       options(checked(std::move(o))),
-      host(host_capacity_of(options.host), {options.host.huge_pages, &machine}),
+      host(host_capacity_of(options.host, *device), {options.host.huge_pages, &machine}),
       device_account("device", device->arena().size()),
       host_account("host", host.size()),
       store(make_store(options)),
@@ -94,7 +118,9 @@ void engine::impl::unpin() noexcept {
 }
 
 void engine::impl::start() {
-  if (store != nullptr) {
+  // Registering takes all the pages at once: right for a tier whose size somebody chose, not for all that a machine
+  // has.
+  if (store != nullptr && options.host.capacity != 0) {
     store->register_memory(host.memory());
   }
   detail::scheduler::parts p;

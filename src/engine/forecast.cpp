@@ -10,8 +10,17 @@ namespace forebay::detail {
 namespace {
 
 // Above so many accesses the figures would cost more than they tell: the simulation grows with their square.
-constexpr std::size_t largest_bounded = 50'000;
+// The bound grows with the accesses and with the square of the phases.
 constexpr std::size_t largest_simulated = 5'000;
+constexpr std::size_t largest_bound_cost = 4'000'000;
+
+std::size_t phases_of(const plan::trace& t) {
+  std::size_t phases = 1;
+  for (std::size_t i = 1; i < t.steps.size(); ++i) {
+    phases += t.steps[i].phase != t.steps[i - 1].phase ? 1 : 0;
+  }
+  return phases;
+}
 
 bool differs(double a, double b) {
   return std::isfinite(a) != std::isfinite(b) || std::abs(a - b) > 0.05 * std::abs(b);
@@ -24,7 +33,8 @@ forecast::forecast(plan::trace t, const plan::machine& capacities) : trace_(std:
       std::accumulate(trace_.steps.begin(), trace_.steps.end(), std::size_t{0},
                       [](std::size_t sum, const plan::trace_step& s) { return sum + s.accesses.size(); });
   simulates_ = accesses <= largest_simulated;
-  if (accesses <= largest_bounded) {
+  const std::size_t phases = phases_of(trace_);
+  if (accesses * phases * phases <= largest_bound_cost) {
     bound_.emplace(trace_, capacities);
     required_ = bound_->required_bytes();
   }

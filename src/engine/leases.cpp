@@ -363,11 +363,9 @@ void scheduler::wake_when_passed(lease_record& l) noexcept {
 void scheduler::passed(const std::string& step, std::optional<std::uint32_t> position, const stream& on,
                        time_point granted) noexcept {
   const time_point now = std::chrono::steady_clock::now();
-  if (position) {
-    clock_.ended(*position, on, granted, now);
-  }
+  const duration computed = clock_.ended(position, on, granted, now);
   if (timeline_ != nullptr) {
-    timeline_->record_in_order({compute_lane_, step, granted, now, 0});
+    timeline_->record_in_order({compute_lane_, step, now - computed, now, 0});
   }
   kick();
 }

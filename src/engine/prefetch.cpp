@@ -34,7 +34,10 @@ void scheduler::prefetch() {
   look_ahead device = open_window(tier::device, device_lead_divisor);
   look_ahead host = open_window(tier::host, host_lead_divisor);
   double ahead = 0.0;  // seconds until step d starts, as far as durations are known
-  for (std::uint32_t d = 0; d < steps && (device.open || host.open); ++d) {
+  // Before durations are known nothing is ever too early; the walk then ends where it would cost more than it brings.
+  constexpr std::uint32_t unknown_horizon = 256;
+  const std::uint32_t horizon = known_seconds_.empty() ? std::min(steps, unknown_horizon) : steps;
+  for (std::uint32_t d = 0; d < horizon && (device.open || host.open); ++d) {
     const std::uint32_t position = (cursor_ + d) % steps;
     const step_plan& step = steps_[position];
     look_ahead& own = step.where == place::device ? device : host;
@@ -59,7 +62,7 @@ void scheduler::prefetch() {
     note_releases(step, d, device, host);
     ahead += known_seconds_.empty() ? 0.0 : known_seconds_[position];
   }
-  quiet_ = !incomplete_ && device.open && host.open && moves_.empty() && requests_.empty();
+  quiet_ = horizon == steps && !incomplete_ && device.open && host.open && moves_.empty() && requests_.empty();
 }
 
 void scheduler::move_cursor(std::uint32_t position) {

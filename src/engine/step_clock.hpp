@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <forebay/base/clock.hpp>
@@ -15,8 +16,9 @@ class step_clock {
  public:
   /// Forgets all; there are `steps` steps.
   void reset(std::size_t steps);
-  /// The stream has just passed the end of a step's lease. Called in the stream's order.
-  void ended(std::uint32_t step, const stream& on, time_point granted, time_point now);
+  /// The stream has just passed the end of a lease, of this step of the order or of none. Called in the stream's order.
+  /// Returns how long the step computed.
+  duration ended(std::optional<std::uint32_t> step, const stream& on, time_point granted, time_point now);
   /// A host step ran from `granted` to `now`.
   void ended(std::uint32_t step, time_point granted, time_point now);
   /// Seconds by step; empty while any step has not been measured yet.

@@ -50,7 +50,7 @@ struct engine_options {
   byte_count packed_block_bytes = 16_MiB;  ///< small tensors with the same accesses share blocks up to this size
   bool checksums = true;
   bool direct_io = true;
-  io::backend_options io;
+  io::backend_options io{};
   bool prefetch = true;  ///< off: everything is fetched on demand (for tests and comparisons)
 #ifdef NDEBUG
   bool poison_freed_memory = false;  ///< fill freed tier memory with a NaN pattern
