@@ -47,7 +47,7 @@ struct step_options {
   place where = place::device;
   byte_count workspace = 0;  ///< scratch bytes that the lease provides in the step's tier
   double seconds = 0.0;      ///< expected duration; 0: learnt from the first iterations
-  std::string phase = {};  ///< "forward", "backward", "update", ...: how reports and bounds group steps
+  std::string phase = {};    ///< "forward", "backward", "update", ...: how reports and bounds group steps
 };
 
 /// One entry of an order.
