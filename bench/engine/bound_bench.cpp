@@ -33,8 +33,8 @@ struct regime {
 
 constexpr byte_count block = 4_MiB;  // of a layer's parameters; as much for its gradient, m, v and activations each
 constexpr regime regimes[] = {
-    {"compute_bound", 12, 40_MiB, 320_MiB, 512_MiB, 512_MiB, 0.020, 0.002},
-    {"storage_bound", 32, 24_MiB, 48_MiB, 2_GiB, 384_MiB, 0.002, 0.001},
+    {"compute_bound", 24, 24_MiB, 640_MiB, 512_MiB, 512_MiB, 0.020, 0.002},
+    {"storage_bound", 64, 16_MiB, 32_MiB, 2_GiB, 384_MiB, 0.002, 0.001},
 };
 
 void compute_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
