@@ -161,6 +161,11 @@ void scheduler::note_use(block_record& b, bool modifying, const stream& on, stre
   b.last_reads.push_back({&on, end});
 }
 
+bool scheduler::used_elsewhere_next(const step_plan& step, std::uint32_t block) const {
+  const std::uint32_t distance = next_use_.distance_after(block, *step.position, 0);
+  return distance != plan::next_use::never && steps_[(*step.position + distance) % steps_.size()].where != step.where;
+}
+
 void scheduler::take_over(const step_plan& step, const block_access& a, stream* /*on*/) {
   block_record& b = blocks_[a.block];
   const tier t = step.where == place::device ? tier::device : tier::host;
@@ -176,6 +181,9 @@ void scheduler::take_over(const step_plan& step, const block_access& a, stream* 
   ++b.writers;
   b.stored = false;
   b.zero = false;
+  if (quiet_ && step.position && used_elsewhere_next(step, a.block)) {
+    quiet_ = false;  // the new contents will have to travel
+  }
   replica& stale = copy_of(b, other);
   if (b.moving) {
     moves_.at(a.block).overwritten = true;  // its source memory is in use until the move's end
@@ -367,7 +375,7 @@ void scheduler::passed(const std::string& step, std::optional<std::uint32_t> pos
   if (timeline_ != nullptr) {
     timeline_->record_in_order({compute_lane_, step, now - computed, now, 0});
   }
-  kick();
+  kick_unless_quiet();
 }
 
 void scheduler::reap() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -229,6 +230,7 @@ class scheduler {
   [[nodiscard]] bool ready(const step_plan& step, const block_access& a, const stream* on, std::thread::id thread);
   [[nodiscard]] stream_point end_point(lease_record& l) noexcept;
   [[nodiscard]] bool others_idle(const block_record& b, tier t) const;
+  [[nodiscard]] bool used_elsewhere_next(const step_plan& step, std::uint32_t block) const;
   void take_over(const step_plan& step, const block_access& a, stream* on);
   void order_after(block_record& b, bool modifies, stream& on);
   void note_use(block_record& b, bool modifies, const stream& on, stream_point end);
@@ -326,8 +328,10 @@ class scheduler {
   std::exception_ptr failure_;
   std::uint64_t misses_ = 0;
   duration stall_{};
-  bool quiet_ = false;       // everything the order needs is in place and nothing moves: nobody has to wake the thread
-  bool incomplete_ = false;  // the last walk met a block that can't be brought yet
+  // Everything the order needs is in place and nothing moves: nobody has to wake the thread. Written under the mutex;
+  // stream callbacks read it without. One that misses a change to false is made up for by the kick of whoever made it.
+  std::atomic<bool> quiet_{false};
+  bool incomplete_ = false;     // the last walk met a block that can't be brought yet
   bool changed_table_ = false;  // by the current pass
 
   std::vector<double> known_seconds_;     // by step; empty while unknown
