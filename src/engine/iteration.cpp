@@ -1,3 +1,4 @@
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,7 +70,12 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
   number = n;
   const std::vector<double> durations = sched->step_seconds();
   const plan::machine rates = sched->measured_machine();
-  expected = outlook.update(durations, rates);
+  // A forecast costs tens of milliseconds on a large order: often at first, while measurements settle, then now and
+  // then.
+  constexpr std::uint64_t refresh = 64;
+  if (std::has_single_bit(iterations) || iterations % refresh == 0 || expected.bound_seconds == 0.0) {
+    expected = outlook.update(durations, rates);
+  }
   sched->use_measurements(durations, rates);
   // The first iterations are timed, then one in eight: timing costs a callback per step.
   constexpr std::uint64_t settle = 4;
