@@ -98,8 +98,8 @@ void engine::impl::write_to_storage(std::uint32_t block, const detail::in_place_
   }
 }
 
-void engine::impl::read_from_storage(std::uint32_t /*block*/, const detail::in_place_access& access,
-                                     std::span<std::byte> contents, byte_count offset) {
+void engine::impl::read_from_storage(const detail::in_place_access& access, std::span<std::byte> contents,
+                                     byte_count offset) {
   chunk_transfer transfer;
   const byte_count chunk = options.chunk;
   byte_count done = 0;
@@ -155,7 +155,7 @@ void engine::impl::copy_out(tensor_id tensor, std::span<std::byte> contents, byt
       copy_on_device(contents.data(), access.memory + at, contents.size(), copy_direction::device_to_host);
       break;
     case detail::in_place_access::source::storage:
-      read_from_storage(t.block, access, contents, at);
+      read_from_storage(access, contents, at);
       break;
     case detail::in_place_access::source::zero:
     case detail::in_place_access::source::nothing:

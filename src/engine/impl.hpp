@@ -49,8 +49,7 @@ struct engine::impl {
   void copy_out(tensor_id tensor, std::span<std::byte> contents, byte_count offset);
   void write_to_storage(std::uint32_t block, const detail::in_place_access& access, std::span<const std::byte> contents,
                         byte_count offset);
-  void read_from_storage(std::uint32_t block, const detail::in_place_access& access, std::span<std::byte> contents,
-                         byte_count offset);
+  void read_from_storage(const detail::in_place_access& access, std::span<std::byte> contents, byte_count offset);
   void copy_on_device(std::byte* to, const std::byte* from, byte_count bytes, copy_direction direction);
 
   // Iterations

@@ -220,7 +220,7 @@ class scheduler {
   void ensure_page(block_record& b);
   void hasten(std::uint32_t block);
 
-  // leases.cpp
+  // grants.cpp and leases.cpp
   void check_contents(const step_plan& step) const;
   void check_fits(const step_plan& step) const;
   [[nodiscard]] std::optional<std::uint32_t> try_grant(const step_plan& step, stream* on, std::thread::id thread);
@@ -231,7 +231,7 @@ class scheduler {
   [[nodiscard]] stream_point end_point(lease_record& l) noexcept;
   [[nodiscard]] bool others_idle(const block_record& b, tier t) const;
   [[nodiscard]] bool used_elsewhere_next(const step_plan& step, std::uint32_t block) const;
-  void take_over(const step_plan& step, const block_access& a, stream* on);
+  void take_over(const step_plan& step, const block_access& a);
   void order_after(block_record& b, bool modifies, stream& on);
   void note_use(block_record& b, bool modifies, const stream& on, stream_point end);
   [[nodiscard]] std::uint32_t scratch_for(const step_plan& step, const stream* on);
