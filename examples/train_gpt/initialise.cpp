@@ -28,6 +28,7 @@ void initialise_parameters(
       put(t, std::span(values).first(count), offset);
     }
   }
+  dismiss_compute_team();
 }
 
 }  // namespace train_gpt

@@ -28,6 +28,15 @@ inline void prepare_compute_thread() {
 #endif
 }
 
+/// Ends the threads that the calling thread's parallel regions left waiting; its next region starts new ones. Whoever
+/// goes on with other work calls this: while the process has more such threads than the machine has cores, the run-time
+/// lets barriers sleep instead of spin, and every parallel region of the thread that runs the steps would pay for it.
+inline void dismiss_compute_team() {
+#ifdef _OPENMP
+  omp_pause_resource_all(omp_pause_soft);
+#endif
+}
+
 /// Calls `body(begin, end)` on contiguous parts of [0, count). What is computed per index must not depend on the parts:
 /// then the result does not depend on the number of threads. `elements`: how many are touched per index; little work is
 /// done on the calling thread alone. `body` must not throw.
