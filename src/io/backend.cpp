@@ -9,7 +9,9 @@
 
 namespace forebay::io {
 
-std::unique_ptr<backend> make_backend(const backend_options& options) {
+namespace {
+
+std::unique_ptr<backend> make_unwrapped(const backend_options& options) {
   std::vector<std::string> degradations;
   if (options.kind != backend_kind::threads) {
     try {
@@ -22,6 +24,13 @@ std::unique_ptr<backend> make_backend(const backend_options& options) {
     }
   }
   return std::make_unique<thread_backend>(options, std::move(degradations));
+}
+
+}  // namespace
+
+std::unique_ptr<backend> make_backend(const backend_options& options) {
+  std::unique_ptr<backend> made = make_unwrapped(options);
+  return options.wrap == nullptr ? std::move(made) : options.wrap(std::move(made));
 }
 
 }  // namespace forebay::io

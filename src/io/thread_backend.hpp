@@ -24,7 +24,7 @@ class thread_backend final : public backend {
 
   void submit(operation& op) noexcept override;
   void register_memory(std::span<std::byte>) override {}
-  void register_files(std::span<const int>) override {}
+  void register_files(std::span<const int> files) override { work_.announce(files); }
   [[nodiscard]] std::string name() const override { return "threads"; }
   [[nodiscard]] std::vector<std::string> degradations() const override { return degradations_; }
 

@@ -98,7 +98,8 @@ void uring_backend::run_call() {
 void uring_backend::register_memory(std::span<std::byte> memory) {
   call_on_ring([this, memory] {
     memory_.push_back(memory);
-    const int refused = ring_->register_buffers(memory_);
+    const int told = work_.refused(interceptor::service::registered_memory);
+    const int refused = told != 0 ? told : ring_->register_buffers(memory_);
     if (refused != 0) {
       byte_count need = 0;
       for (const std::span<std::byte> range : memory_) {
@@ -114,9 +115,11 @@ void uring_backend::register_memory(std::span<std::byte> memory) {
 }
 
 void uring_backend::register_files(std::span<const int> files) {
+  work_.announce(files);
   call_on_ring([this, files] {
     files_.insert(files_.end(), files.begin(), files.end());
-    const int refused = ring_->register_files(files_);
+    const int told = work_.refused(interceptor::service::registered_files);
+    const int refused = told != 0 ? told : ring_->register_files(files_);
     if (refused != 0) {
       degradations_.push_back(fmt::format("registered files are refused: {}; {} files go unregistered",
                                           describe_errno(refused), files_.size()));
@@ -131,7 +134,8 @@ std::vector<std::string> uring_backend::degradations() const {
 }
 
 bool uring_backend::open_ring() {
-  const std::string refusal = ring_->open(depth_);
+  const int told = work_.refused(interceptor::service::ring);
+  const std::string refusal = told != 0 ? describe_errno(told) : ring_->open(depth_);
   const std::scoped_lock lock(mutex_);
   refusal_ = refusal;
   opened_ = true;

@@ -78,6 +78,7 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
   t.operation.memory = t.memory;
   t.operation.bytes = align_up(real_bytes(t), table->unit());
   t.operation.alignment = table->unit();
+  t.operation.urgency = t.urgency;
   t.operation.complete = &impl::io_completed;
   t.operation.context = &t;
   return true;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,8 @@ struct result {
   byte_count bytes = 0;
 };
 
+inline constexpr std::uint8_t least_urgent = 3;
+
 /// One transfer between memory and a file. Intrusive: the caller owns it and keeps it and its memory alive until
 /// `complete` has been called, exactly once, on a thread of the backend.
 struct operation {
@@ -30,6 +33,7 @@ struct operation {
   std::byte* memory = nullptr;
   byte_count bytes = 0;      ///< any 64-bit size; split below the kernel's cap by the backend
   byte_count alignment = 1;  ///< continued transfers keep address, offset and length multiples of this
+  std::uint8_t urgency = 0;  ///< 0 overtakes 1, and so on up to `least_urgent`; equals go first come, first served
   /// Must be short and must not throw; may submit further operations.
   void (*complete)(operation& self, result outcome) noexcept = nullptr;
   void* context = nullptr;  ///< the submitter's
@@ -64,6 +68,13 @@ class interceptor {
     byte_count bytes;
   };
 
+  /// What a backend needs from the kernel before any transfer.
+  enum class service : std::uint8_t { ring, registered_memory, registered_files };
+
+  /// Asked before the kernel is: 0, or the errno with which the service counts as refused.
+  virtual int refuse(service) noexcept { return 0; }
+  /// Told the files that `register_files` announces, in their order (a store's: one a path).
+  virtual void announced(std::span<const int>) noexcept {}
   /// Before the transfer is given to the kernel. 0: go on. Otherwise a negative errno that becomes its result, or a
   /// positive number of bytes: the transfer is shortened to that, rounded to a legal length.
   virtual std::int64_t before(const transfer&) noexcept { return 0; }
@@ -77,13 +88,18 @@ class interceptor {
 
 enum class backend_kind : std::uint8_t { automatic, uring, threads };
 
+class backend;
+
 struct backend_options {
   backend_kind kind = backend_kind::automatic;
-  unsigned depth = 64;                       ///< kernel-level transfers in flight at most
+  unsigned depth = 64;                       ///< kernel-level transfers in flight at most, per file
+  byte_count merge = 1_MiB;                  ///< neighbours in a file that wait together become one transfer up to this
   unsigned threads = 4;                      ///< of the thread-pool backend
   interceptor* faults = nullptr;             ///< not owned; outlives the backend
   byte_count largest_transfer = 0x7ffff000;  ///< the kernel's cap; tests lower it
   unsigned transient_retries = 16;           ///< of EINTR, EAGAIN, EBUSY, ENOMEM without progress; EIO: 2
+  /// Takes the backend that was made and returns the one to use: a seam for tests and for counting. Null: none.
+  std::function<std::unique_ptr<backend>(std::unique_ptr<backend>)> wrap{};
 };
 
 /// Moves bytes between memory and files, asynchronously. Every result is checked, short transfers are continued at

@@ -54,6 +54,7 @@ struct page_transfer {
   page_id page;
   std::uint64_t chunk = 0;      ///< index inside the page
   std::byte* memory = nullptr;  ///< 4 KiB aligned, room for page_store::padded_chunk_bytes(page, chunk)
+  std::uint8_t urgency = 0;     ///< as of io::operation
   /// Called exactly once on an I/O thread; null: the bytes are right. Else io_error or corruption_error with page name,
   /// path, offset, wanted and got bytes and errno name. Must not throw.
   void (*complete)(page_transfer& self, std::exception_ptr failure) noexcept = nullptr;

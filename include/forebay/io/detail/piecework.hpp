@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <forebay/io/backend.hpp>
 
@@ -31,6 +32,15 @@ class piecework {
   explicit piecework(const backend_options& options) noexcept
       : faults_(options.faults), largest_(options.largest_transfer), transient_retries_(options.transient_retries) {}
 
+  /// 0, or the errno with which the interceptor has the service refused.
+  [[nodiscard]] int refused(interceptor::service wanted) const noexcept {
+    return faults_ == nullptr ? 0 : faults_->refuse(wanted);
+  }
+  void announce(std::span<const int> files) const noexcept {
+    if (faults_ != nullptr) {
+      faults_->announced(files);
+    }
+  }
   /// Called by submit.
   static void start(operation& op) noexcept;
   /// Prepares the next piece. True: execute `piece(op)`, then call `executed`. False: `op.outcome` is there already.

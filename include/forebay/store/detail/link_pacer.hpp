@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <span>
 
 #include <forebay/base/bytes.hpp>
 #include <forebay/base/clock.hpp>
@@ -37,6 +38,12 @@ class link_pacer final : public io::interceptor {
   void limit(int file, byte_count read_rate, byte_count write_rate);
   [[nodiscard]] bool limits_anything() const noexcept { return !links_.empty(); }
 
+  int refuse(service wanted) noexcept override { return inner_ == nullptr ? 0 : inner_->refuse(wanted); }
+  void announced(std::span<const int> files) noexcept override {
+    if (inner_ != nullptr) {
+      inner_->announced(files);
+    }
+  }
   std::int64_t before(const transfer& t) noexcept override { return inner_ == nullptr ? 0 : inner_->before(t); }
   std::int64_t after(const transfer& t, std::int64_t outcome) noexcept override {
     return inner_ == nullptr ? outcome : inner_->after(t, outcome);
