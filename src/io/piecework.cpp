@@ -77,9 +77,14 @@ void piecework::start(operation& op) noexcept {
   op.retries = 0;
   op.eio_retries = 0;
   op.held = false;
+  op.begun = false;
+  op.alone = false;
 }
 
 bool piecework::begin(operation& op) noexcept {
+  if (op.begun) {
+    return true;  // it was put back before the kernel could say anything about it
+  }
   op.not_before = {};
   op.outcome = 0;
   op.piece_bytes = op.bytes == 0 ? 0 : next_piece(op, largest_).bytes;
@@ -87,6 +92,7 @@ bool piecework::begin(operation& op) noexcept {
     return false;
   }
   if (faults_ == nullptr) {
+    op.begun = true;
     return true;
   }
   const std::int64_t wish = faults_->before(piece(op));
@@ -96,6 +102,7 @@ bool piecework::begin(operation& op) noexcept {
   }
   op.not_before = faults_->hold_until(piece(op));
   op.outcome = std::min<std::int64_t>(wish, 0);
+  op.begun = wish >= 0;
   return wish >= 0;
 }
 
@@ -106,7 +113,83 @@ interceptor::transfer piecework::piece(const operation& op) const noexcept {
 }
 
 void piecework::executed(operation& op, std::int64_t outcome) noexcept {
+  op.begun = false;
   op.outcome = faults_ == nullptr ? outcome : faults_->after(piece(op), outcome);
+}
+
+memory_list piecework::gather(const operation& first, std::span<iovec> vectors) const noexcept {
+  memory_list list;
+  for (const operation* op = &first; op != nullptr; op = op->together) {
+    const interceptor::transfer part = piece(*op);
+    iovec* last = list.vectors == 0 ? nullptr : &vectors[list.vectors - 1];
+    if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == part.memory) {
+      last->iov_len += part.bytes;
+    } else {
+      vectors[list.vectors++] = {part.memory, part.bytes};
+    }
+    list.bytes += part.bytes;
+  }
+  return list;
+}
+
+begun_run piecework::begin_run(operation* first) noexcept {
+  begun_run result;
+  operation* next = first->together;
+  if (!begin(*first)) {
+    first->together = nullptr;
+    return {nullptr, first, next};
+  }
+  result.run = first;
+  operation* last = first;
+  const auto whole = [](const operation& op) { return op.done == 0 && op.piece_bytes == op.bytes; };
+  while (next != nullptr && whole(*last)) {
+    operation* op = next;
+    next = op->together;
+    if (!begin(*op)) {
+      op->together = nullptr;
+      result.refused = op;
+      break;
+    }
+    if (!whole(*op)) {
+      next = op;  // shortened: a transfer of its own
+      break;
+    }
+    last = op;
+  }
+  last->together = nullptr;
+  result.rest = next;
+  return result;
+}
+
+ended_run piecework::executed_run(operation* first, std::int64_t outcome) noexcept {
+  if (first->together == nullptr) {
+    executed(*first, outcome);
+    return {first, nullptr};
+  }
+  if (outcome < 0) {
+    for (operation* op = first; op != nullptr; op = op->together) {
+      op->alone = true;
+    }
+    return {nullptr, first};
+  }
+  // The bytes that moved belong to the operations in their order. Where they end nobody has said anything yet about the
+  // ones behind.
+  auto left = static_cast<byte_count>(outcome);
+  operation* last = nullptr;
+  operation* op = first;
+  do {
+    const byte_count share = std::min(left, op->piece_bytes);
+    left -= share;
+    executed(*op, static_cast<std::int64_t>(share));
+    last = op;
+    op = op->together;
+  } while (op != nullptr && left > 0);
+  last->outcome += static_cast<std::int64_t>(left);  // more than was asked for: for the judge
+  last->together = nullptr;
+  for (operation* rest = op; rest != nullptr; rest = rest->together) {
+    rest->alone = true;
+  }
+  return {first, op};
 }
 
 bool piecework::hold(operation& op, time_point now) noexcept {

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include <forebay/io/backend.hpp>
-#include <forebay/io/detail/operation_list.hpp>
 #include <forebay/io/detail/piecework.hpp>
+#include <forebay/io/detail/request_queue.hpp>
 #include <forebay/io/detail/timer_heap.hpp>
 #include <forebay/io/service_thread.hpp>
 
 namespace forebay::io {
 
-/// pread and pwrite on a few threads: what works everywhere. Retries and held results wait in a timer heap, never on a
-/// thread.
+/// preadv and pwritev on a few threads: what works everywhere. Retries and held results wait in a timer heap, never on
+/// a thread.
 class thread_backend final : public backend {
  public:
   /// \throws io_error when not even one thread can be started.
@@ -24,22 +24,24 @@ class thread_backend final : public backend {
 
   void submit(operation& op) noexcept override;
   void register_memory(std::span<std::byte>) override {}
-  void register_files(std::span<const int> files) override { work_.announce(files); }
+  void register_files(std::span<const int> files) override;
   [[nodiscard]] std::string name() const override { return "threads"; }
   [[nodiscard]] std::vector<std::string> degradations() const override { return degradations_; }
 
  private:
   void serve() noexcept;
   [[nodiscard]] operation* next(std::unique_lock<std::mutex>& lock);
-  void run_piece(operation& op) noexcept;
+  void run(operation& first) noexcept;
+  void land(operation& op) noexcept;
   void settle(operation& op) noexcept;
   void wait_in_timers(operation& op) noexcept;
-  void queue(operation& op) noexcept;
+  void put_back(operation* first) noexcept;
 
   detail::piecework work_;
-  std::mutex mutex_;
+  std::vector<int> files_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  detail::operation_list ready_;
+  detail::request_queue queue_;
   detail::timer_heap timers_;
   std::uint64_t unfinished_ = 0;  // submitted, and `complete` has not returned
   bool stop_ = false;

@@ -16,6 +16,8 @@ namespace forebay::io {
 namespace {
 
 constexpr unsigned largest_depth = 16384;
+constexpr std::size_t least_flights = 256;  // of all files together
+constexpr std::uint64_t wake_tag = 0;
 constexpr unsigned failed_wait_limit = 64;  // about 0.6 s of nothing but errors
 constexpr std::chrono::microseconds shortest_back_off{100};
 constexpr unsigned longest_back_off_shift = 7;
@@ -29,7 +31,10 @@ std::string memlock_limit() {
 }  // namespace
 
 uring_backend::uring_backend(const backend_options& options)
-    : work_(options), depth_(std::clamp(options.depth, 1U, largest_depth)) {
+    : work_(options),
+      depth_(std::clamp(options.depth, 1U, largest_depth)),
+      queue_(depth_, options.merge),
+      flights_(std::max<std::size_t>(least_flights, std::size_t{4} * depth_)) {
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC);
   if (wake_fd_ < 0) {
     throw unsupported_error("io_uring is not usable: eventfd: " + describe_errno(errno));
@@ -118,6 +123,7 @@ void uring_backend::register_files(std::span<const int> files) {
   work_.announce(files);
   call_on_ring([this, files] {
     files_.insert(files_.end(), files.begin(), files.end());
+    queue_.set_files(files_);
     const int told = work_.refused(interceptor::service::registered_files);
     const int refused = told != 0 ? told : ring_->register_files(files_);
     if (refused != 0) {
@@ -151,7 +157,7 @@ void uring_backend::serve() {
   }
   for (;;) {
     run_call();
-    inbox_.take_into(ready_);
+    inbox_.take([this](operation& op) { queue_.push(op); });
     fire_timers();
     issue();
     if (stop_.load() && idle()) {
@@ -163,14 +169,14 @@ void uring_backend::serve() {
 }
 
 bool uring_backend::idle() const noexcept {
-  return in_flight_ == 0 && ready_.empty() && timers_.empty() && inbox_.empty();
+  return flights_.empty() && queue_.empty() && timers_.empty() && inbox_.empty();
 }
 
 void uring_backend::arm_wake() noexcept {
   io_uring_sqe* sqe = wake_armed_ ? nullptr : ring_->next_sqe();
   if (sqe != nullptr) {
     io_uring_prep_read(sqe, wake_fd_, &wake_value_, sizeof wake_value_, 0);
-    io_uring_sqe_set_data(sqe, nullptr);
+    sqe->user_data = wake_tag;
     wake_armed_ = true;
   }
 }
@@ -185,29 +191,38 @@ void uring_backend::fire_timers() noexcept {
       op->held = false;
       settle(*op);
     } else {
-      ready_.push(*op);
+      queue_.push_front(*op);
     }
   }
 }
 
 void uring_backend::issue() noexcept {
   arm_wake();
-  while (in_flight_ < depth_ && !ready_.empty()) {
-    operation& op = *ready_.pop();
-    if (!work_.begin(op)) {
-      land(op);
-      continue;
+  while (ring_->has_room() && !flights_.full()) {
+    operation* first = queue_.pop();
+    if (first == nullptr) {
+      return;
     }
-    io_uring_sqe* sqe = ring_->next_sqe();  // depth_ + 2 entries: never null
-    const interceptor::transfer piece = work_.piece(op);
-    ring_->prepare(*sqe, piece.kind == operation_kind::read, piece.file, piece.memory, piece.bytes, piece.offset, &op);
-    ++in_flight_;
+    start(first);
+  }
+}
+
+void uring_backend::start(operation* first) noexcept {
+  const detail::begun_run begun = work_.begin_run(first);
+  if (begun.run != nullptr) {
+    ring_->prepare(*begun.run, work_, flights_.depart(*begun.run));
+  } else {
+    queue_.landed(*first);
+  }
+  queue_.push_front_all(begun.rest);
+  if (begun.refused != nullptr) {
+    land(*begun.refused);
   }
 }
 
 void uring_backend::wait() noexcept {
   asleep_.store(true);
-  const bool more = !inbox_.empty() || (!ready_.empty() && in_flight_ < depth_);
+  const bool more = !inbox_.empty() || queue_.can_pop();
   const time_point deadline = more ? time_point{} : (timers_.empty() ? time_point::max() : timers_.earliest());
   const int status = ring_->submit_and_wait(deadline);
   asleep_.store(false);
@@ -228,15 +243,18 @@ void uring_backend::wait_failed(int error_number) noexcept {
     return;
   }
   detail::operation_list unseen;
-  ring_->withdraw([&](void* tag) {
-    if (tag == nullptr) {
+  ring_->withdraw([&](std::uint64_t tag) {
+    if (tag == wake_tag) {
       wake_armed_ = false;
-    } else {
-      --in_flight_;
-      unseen.push(*static_cast<operation*>(tag));
+      return;
+    }
+    operation* first = flights_.arrive(tag);
+    queue_.landed(*first);
+    for (operation* op = first; op != nullptr; op = op->together) {
+      unseen.push(*op);
     }
   });
-  while (operation* op = ready_.pop()) {
+  while (operation* op = queue_.take_any()) {
     unseen.push(*op);
   }
   while (operation* op = unseen.pop()) {
@@ -245,16 +263,24 @@ void uring_backend::wait_failed(int error_number) noexcept {
 }
 
 void uring_backend::reap() noexcept {
-  ring_->reap([this](void* tag, int res) {
-    if (tag == nullptr) {
+  ring_->reap([this](std::uint64_t tag, int res) {
+    if (tag == wake_tag) {
       wake_armed_ = false;
-      return;
+    } else if (operation* first = flights_.arrive(tag)) {
+      queue_.landed(*first);
+      ended(first, res);
     }
-    --in_flight_;
-    auto& op = *static_cast<operation*>(tag);
-    work_.executed(op, res);
-    land(op);
   });
+}
+
+void uring_backend::ended(operation* first, std::int64_t outcome) noexcept {
+  const detail::ended_run result = work_.executed_run(first, outcome);
+  queue_.push_front_all(result.rest);
+  for (operation* op = result.landed; op != nullptr;) {
+    operation* next = op->together;
+    land(*op);  // `op` may be gone from here on
+    op = next;
+  }
 }
 
 void uring_backend::land(operation& op) noexcept {
@@ -271,7 +297,7 @@ void uring_backend::settle(operation& op) noexcept {
   const detail::decision decided = work_.settle(op, now);
   switch (decided.what) {
     case detail::verdict::again:
-      ready_.push(op);
+      queue_.push_front(op);
       return;
     case detail::verdict::later:
       timers_.push(op);

@@ -9,8 +9,10 @@
 
 #include <forebay/base/function.hpp>
 #include <forebay/io/backend.hpp>
+#include <forebay/io/detail/flight_table.hpp>
 #include <forebay/io/detail/operation_list.hpp>
 #include <forebay/io/detail/piecework.hpp>
+#include <forebay/io/detail/request_queue.hpp>
 #include <forebay/io/detail/timer_heap.hpp>
 #include <forebay/io/service_thread.hpp>
 
@@ -42,9 +44,11 @@ class uring_backend final : public backend {
   void arm_wake() noexcept;
   void fire_timers() noexcept;
   void issue() noexcept;
+  void start(operation* first) noexcept;
   void wait() noexcept;
   void wait_failed(int error_number) noexcept;
   void reap() noexcept;
+  void ended(operation* first, std::int64_t outcome) noexcept;
   void land(operation& op) noexcept;
   void settle(operation& op) noexcept;
   [[nodiscard]] bool idle() const noexcept;
@@ -68,11 +72,11 @@ class uring_backend final : public backend {
   uring_ring* ring_ = nullptr;
   detail::piecework work_;
   unsigned depth_;
-  unsigned in_flight_ = 0;
   unsigned failed_waits_ = 0;
   bool wake_armed_ = false;
   std::uint64_t wake_value_ = 0;
-  detail::operation_list ready_;
+  detail::request_queue queue_;
+  detail::flight_table flights_;
   detail::timer_heap timers_;
 
   process_mark process_;

@@ -24,8 +24,9 @@ constexpr std::array<unsigned, 4> setup_flags_best_first{
     IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL,                                                          // 5.18
     IORING_SETUP_CLAMP};
 
-constexpr std::array<int, 5> needed_opcodes{IORING_OP_NOP, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_READ_FIXED,
-                                            IORING_OP_WRITE_FIXED};
+constexpr std::array<int, 7> needed_opcodes{IORING_OP_NOP,        IORING_OP_READ,        IORING_OP_WRITE,
+                                            IORING_OP_READ_FIXED, IORING_OP_WRITE_FIXED, IORING_OP_READV,
+                                            IORING_OP_WRITEV};
 
 }  // namespace
 
@@ -65,7 +66,8 @@ int uring_ring::set_up(unsigned depth) {
 
 /// A ring that was set up may still be useless: an old kernel, or a filter that lets only the set-up pass.
 std::string uring_ring::missing_service() {
-  if ((ring_.features & IORING_FEAT_EXT_ARG) == 0 || (ring_.features & IORING_FEAT_NODROP) == 0) {
+  constexpr unsigned needed_features = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
+  if ((ring_.features & needed_features) != needed_features) {
     return "the kernel's io_uring is too old (timed waits and lossless completions need Linux 5.11)";
   }
   io_uring_probe* probe = io_uring_get_probe_ring(&ring_);
@@ -79,7 +81,7 @@ std::string uring_ring::missing_service() {
   }
   io_uring_sqe* sqe = next_sqe();
   io_uring_prep_nop(sqe);
-  io_uring_sqe_set_data(sqe, nullptr);
+  sqe->user_data = 0;
   constexpr int tries = 100;
   constexpr std::chrono::milliseconds patience{10};
   bool seen = false;
@@ -89,7 +91,7 @@ std::string uring_ring::missing_service() {
     if (status == EPERM || status == ENOSYS || status == EACCES) {
       break;
     }
-    reap([&](void*, int) { seen = true; });
+    reap([&](std::uint64_t, int) { seen = true; });
   }
   return seen ? std::string() : fmt::format("no completion arrives: {}", describe_errno(status));
 }
@@ -154,23 +156,32 @@ int uring_ring::file_index(int file) const noexcept {
   return found == files_.end() ? -1 : static_cast<int>(found - files_.begin());
 }
 
-void uring_ring::prepare(io_uring_sqe& sqe, bool is_read, int file, std::byte* memory, byte_count bytes,
-                         byte_count offset, void* tag) const noexcept {
-  const int fixed_file = file_index(file);
-  const int fixed_buffer = buffer_index(memory, bytes);
-  const int descriptor = fixed_file >= 0 ? fixed_file : file;
-  const auto length = static_cast<unsigned>(bytes);  // a piece is below the kernel's cap of 2 GiB
-  if (fixed_buffer >= 0) {
-    (is_read ? io_uring_prep_read_fixed(&sqe, descriptor, memory, length, offset, fixed_buffer)
-             : io_uring_prep_write_fixed(&sqe, descriptor, memory, length, offset, fixed_buffer));
+void uring_ring::prepare(const operation& first, const detail::piecework& work, std::uint64_t tag) noexcept {
+  io_uring_sqe& sqe = *next_sqe();
+  const interceptor::transfer start = work.piece(first);
+  const bool is_read = start.kind == operation_kind::read;
+  const int fixed_file = file_index(start.file);
+  const int descriptor = fixed_file >= 0 ? fixed_file : start.file;
+  const auto vectors =
+      std::span(vectors_).subspan(turn_++ % prepared_at_most * detail::largest_run, detail::largest_run);
+  const detail::memory_list memory = work.gather(first, vectors);
+  const int fixed_buffer = memory.vectors > 1 ? -1 : buffer_index(start.memory, memory.bytes);
+  const auto length = static_cast<unsigned>(memory.bytes);  // a piece is below the kernel's cap of 2 GiB
+  const auto count = static_cast<unsigned>(memory.vectors);
+  if (memory.vectors > 1) {
+    (is_read ? io_uring_prep_readv(&sqe, descriptor, vectors.data(), count, start.offset)
+             : io_uring_prep_writev(&sqe, descriptor, vectors.data(), count, start.offset));
+  } else if (fixed_buffer >= 0) {
+    (is_read ? io_uring_prep_read_fixed(&sqe, descriptor, start.memory, length, start.offset, fixed_buffer)
+             : io_uring_prep_write_fixed(&sqe, descriptor, start.memory, length, start.offset, fixed_buffer));
   } else {
-    (is_read ? io_uring_prep_read(&sqe, descriptor, memory, length, offset)
-             : io_uring_prep_write(&sqe, descriptor, memory, length, offset));
+    (is_read ? io_uring_prep_read(&sqe, descriptor, start.memory, length, start.offset)
+             : io_uring_prep_write(&sqe, descriptor, start.memory, length, start.offset));
   }
   if (fixed_file >= 0) {
     sqe.flags |= IOSQE_FIXED_FILE;
   }
-  io_uring_sqe_set_data(&sqe, tag);
+  sqe.user_data = tag;
 }
 
 int uring_ring::submit_and_wait(time_point deadline) noexcept {

@@ -10,6 +10,8 @@
 
 #include <forebay/base/bytes.hpp>
 #include <forebay/base/clock.hpp>
+#include <forebay/io/detail/piecework.hpp>
+#include <forebay/io/detail/request_queue.hpp>
 
 namespace forebay::io {
 
@@ -31,9 +33,13 @@ class uring_ring {
   [[nodiscard]] int register_files(std::span<const int> files);
 
   [[nodiscard]] io_uring_sqe* next_sqe() noexcept { return io_uring_get_sqe(&ring_); }
-  /// Fills the entry, by registered buffer and file where they are registered.
-  void prepare(io_uring_sqe& sqe, bool is_read, int file, std::byte* memory, byte_count bytes, byte_count offset,
-               void* tag) const noexcept;
+  /// Whether `prepare` may be called before the next submission.
+  [[nodiscard]] bool has_room() const noexcept {
+    return io_uring_sq_space_left(&ring_) != 0 && io_uring_sq_ready(&ring_) < prepared_at_most;
+  }
+  /// Takes an entry for the run that starts with `first`, by registered memory and file where they are registered.
+  /// There is room.
+  void prepare(const operation& first, const detail::piecework& work, std::uint64_t tag) noexcept;
 
   /// Submits what is prepared and waits for a completion, at most until `deadline` (time_point::max(): for ever).
   /// 0 or an errno (ETIME: the deadline).
@@ -46,7 +52,7 @@ class uring_ring {
     unsigned count = 0;
     io_uring_cqe* cqe = nullptr;
     io_uring_for_each_cqe(&ring_, head, cqe) {
-      each(io_uring_cqe_get_data(cqe), cqe->res);
+      each(std::uint64_t{cqe->user_data}, cqe->res);
       ++count;
     }
     io_uring_cq_advance(&ring_, count);
@@ -62,7 +68,7 @@ class uring_ring {
     sq.sqe_tail = head;
     __atomic_store_n(sq.ktail, head, __ATOMIC_RELEASE);
     for (unsigned i = head; i != tail; ++i) {
-      each(reinterpret_cast<void*>(sq.sqes[i & sq.ring_mask].user_data));
+      each(std::uint64_t{sq.sqes[i & sq.ring_mask].user_data});
     }
   }
 
@@ -71,6 +77,8 @@ class uring_ring {
     std::byte* begin;
     byte_count bytes;
   };
+
+  static constexpr std::size_t prepared_at_most = 128;
 
   [[nodiscard]] int set_up(unsigned depth);
   [[nodiscard]] std::string missing_service();
@@ -81,6 +89,9 @@ class uring_ring {
   bool open_ = false;
   std::vector<registered_range> buffers_;  // by address
   std::vector<int> files_;
+  // Of the entries not submitted yet, `largest_run` each, in turn.
+  std::vector<iovec> vectors_ = std::vector<iovec>(prepared_at_most * detail::largest_run);
+  std::size_t turn_ = 0;
 };
 
 }  // namespace forebay::io

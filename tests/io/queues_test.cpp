@@ -80,7 +80,7 @@ TEST(operation_inbox, keeps_every_producers_order_and_loses_nothing) {
   std::vector<std::size_t> taken(producers, 0);
   for (std::size_t total = 0; total < producers * each;) {
     operation_list list;
-    inbox.take_into(list);
+    inbox.take([&](operation& op) { list.push(op); });
     while (operation* op = list.pop()) {
       const auto index = static_cast<std::size_t>(op - ops.data());
       ASSERT_EQ(index % each, taken[index / each]);

@@ -40,7 +40,11 @@ struct operation {
 
   // The backend's own, between submit and complete.
   operation* next = nullptr;
-  operation* child = nullptr;     ///< in the timer heap
+  operation* previous = nullptr;
+  operation* child = nullptr;      ///< in the timer heap
+  operation* near_next = nullptr;  ///< among those that wait for the same stretch of the file
+  operation* near_previous = nullptr;
+  operation* together = nullptr;  ///< what follows in the same transfer
   byte_count done = 0;            ///< bytes known to have moved
   byte_count piece_bytes = 0;     ///< length of the kernel-level transfer under way
   std::int64_t outcome = 0;       ///< its result
@@ -48,6 +52,9 @@ struct operation {
   std::uint32_t retries = 0;      ///< transient errors in a row
   std::uint32_t eio_retries = 0;  ///< EIO of the whole operation
   bool held = false;              ///< `not_before` holds a result back (else it delays a try)
+  bool begun = false;             ///< the piece has been shown to the interceptor
+  bool alone = false;             ///< is not merged with others (any more)
+  std::uint8_t lane = 0;          ///< of the request queue
 };
 
 /// Sees every kernel-level transfer of a backend, and may change its outcome: the seam for fault injection, rate limits

@@ -45,7 +45,9 @@ class operation_inbox {
 
   [[nodiscard]] bool empty() const noexcept { return head_.load(std::memory_order_seq_cst) == nullptr; }
 
-  void take_into(operation_list& list) noexcept {
+  /// Calls `each` for all that are there, oldest first.
+  template <typename Each>
+  void take(Each&& each) noexcept {
     operation* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
     operation* oldest = nullptr;
     while (newest != nullptr) {
@@ -54,7 +56,7 @@ class operation_inbox {
     while (oldest != nullptr) {
       operation* op = oldest;
       oldest = op->next;
-      list.push(*op);
+      each(*op);
     }
   }
 

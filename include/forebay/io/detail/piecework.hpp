@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include <sys/uio.h>
+
 #include <forebay/io/backend.hpp>
 
 namespace forebay::io::detail {
@@ -24,6 +26,25 @@ struct decision {
 
 /// What follows from `op.outcome`, the result of the piece under way. Progress is noted in `op`.
 [[nodiscard]] decision judge(operation& op, unsigned transient_retries, time_point now) noexcept;
+
+/// How much of a list of vectors is in use.
+struct memory_list {
+  std::size_t vectors = 0;
+  byte_count bytes = 0;
+};
+
+/// What became of a run that was about to start. Each is linked by `together`; any may be null.
+struct begun_run {
+  operation* run = nullptr;      ///< goes to the kernel as one transfer
+  operation* refused = nullptr;  ///< one whose outcome is there already
+  operation* rest = nullptr;     ///< does not go along: to be put back
+};
+
+/// What became of a transfer.
+struct ended_run {
+  operation* landed = nullptr;  ///< have their outcomes
+  operation* rest = nullptr;    ///< were not reached, or failed for a reason that may be a neighbour's: to be put back
+};
 
 /// The life of an operation as a sequence of pieces, the same for every backend; a backend only executes pieces. The
 /// calls for one operation come one after the other; those for several may come from several threads.
@@ -48,6 +69,13 @@ class piecework {
   [[nodiscard]] interceptor::transfer piece(const operation& op) const noexcept;
   /// Takes the kernel's result: bytes or a negative errno.
   void executed(operation& op, std::int64_t outcome) noexcept;
+
+  /// The memory of a run's pieces, one vector for what is contiguous. At most `largest_run` vectors.
+  [[nodiscard]] memory_list gather(const operation& first, std::span<iovec> vectors) const noexcept;
+
+  /// The same for operations that go to the kernel together: as many of them, from the first on, as go whole.
+  [[nodiscard]] begun_run begin_run(operation* first) noexcept;
+  [[nodiscard]] ended_run executed_run(operation* first, std::int64_t outcome) noexcept;
   /// True while the result must be held back; put `op` among the timers then.
   [[nodiscard]] static bool hold(operation& op, time_point now) noexcept;
   [[nodiscard]] decision settle(operation& op, time_point now) const noexcept {
