@@ -63,6 +63,35 @@ TEST(io_faults, filters_choose_kind_and_file) {
   EXPECT_EQ(faults.before({operation_kind::write, 7, 0, nullptr, 1}), -EIO);
 }
 
+TEST(io_faults, filters_choose_the_path_by_its_place_among_the_announced) {
+  io_faults faults;
+  faults.fail(EIO, {}, {std::nullopt, -1, 1});
+  EXPECT_EQ(faults.before(read_at(0, 4096, 9)), 0);  // nobody has said yet what path 1 is
+  const std::array<int, 2> files{8, 9};
+  faults.announced(files);
+  EXPECT_EQ(faults.before(read_at(0, 4096, 8)), 0);
+  EXPECT_EQ(faults.before(read_at(0, 4096, 9)), -EIO);
+  EXPECT_EQ(faults.before(read_at(0, 4096, 1)), 0);  // a descriptor is no index
+}
+
+TEST(io_faults, a_script_is_a_value_that_may_arm_several) {
+  const testing::fault_script script = testing::parse_fault_script("fail EIO nth 2");
+  for (int i = 0; i < 2; ++i) {
+    io_faults faults(script);
+    EXPECT_EQ(answers(faults, 3), (std::vector<std::int64_t>{0, -EIO, 0}));
+  }
+}
+
+TEST(io_faults, services_are_refused_as_asked) {
+  using service = io::interceptor::service;
+  io_faults faults;
+  faults.refuse(service::registered_memory, ENOMEM);
+  EXPECT_EQ(faults.refuse(service::ring), 0);
+  EXPECT_EQ(faults.refuse(service::registered_files), 0);
+  EXPECT_EQ(faults.refuse(service::registered_memory), ENOMEM);
+  EXPECT_EQ(faults.seen().refused, 1U);
+}
+
 TEST(io_faults, chance_follows_the_seed_and_not_the_order) {
   constexpr std::size_t count = 2000;
   const auto with = [](std::uint64_t seed, bool backwards) {
