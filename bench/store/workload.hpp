@@ -33,7 +33,8 @@ struct workload {
 
 /// The transfers of a pass in the order of submission: tensors in an order shuffled by `seed`, each in pieces of at
 /// most `granule`, one after another. Where a tensor is smaller than a granule, granules are shuffled in its place. In
-/// a mixed pass each tensor is either read or written, and reads and writes take turns in proportion to their numbers.
+/// a mixed pass each tensor, or each 4 MiB of smaller ones, is either read or written, the same ones for every granule;
+/// reads and writes take turns in proportion to their numbers.
 [[nodiscard]] std::vector<piece> make_pass(const workload& w, byte_count granule, std::uint64_t seed);
 
 }  // namespace forebay::store_bench
