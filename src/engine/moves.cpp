@@ -104,7 +104,11 @@ void scheduler::spill_to_storage(std::uint32_t block, tier from, std::uint64_t p
   if (from == tier::host) {
     m.host = address(tier::host, b.host.place);
   }
-  ensure_page(b);
+  if (b.page.valid()) {
+    store_->renew(b.page);  // all of it is rewritten: its chunks go where the paths' rates now want them
+  } else {
+    ensure_page(b);
+  }
   launch(m);
 }
 

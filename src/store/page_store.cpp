@@ -25,7 +25,14 @@ void page_store::reserve(byte_count bytes) {
 
 page_id page_store::allocate(byte_count bytes, std::string name) {
   const std::scoped_lock lock(impl_->table_mutex);
+  impl_->adapt();
   return impl_->table->allocate(bytes, std::move(name));
+}
+
+bool page_store::renew(page_id page) {
+  const std::scoped_lock lock(impl_->table_mutex);
+  impl_->adapt();
+  return impl_->table->renew(page);
 }
 
 void page_store::free(page_id page) {
@@ -63,8 +70,20 @@ byte_count page_store::bytes_read() const noexcept { return impl_->bytes_read.lo
 byte_count page_store::bytes_written() const noexcept { return impl_->bytes_written.load(); }
 std::string page_store::backend_name() const { return impl_->backend->name(); }
 
+double page_store::checksum_seconds() const noexcept { return impl_->hashing.seconds(); }
+std::vector<path_rate> page_store::measured_rates() const { return impl_->measured_rates(); }
+
+void page_store::weigh_paths(std::vector<double> weights) {
+  const std::scoped_lock lock(impl_->table_mutex);
+  impl_->table->weights().set(std::move(weights));
+}
+
 std::vector<std::string> page_store::degradations() const {
-  std::vector<std::string> all = impl_->degradations;
+  std::vector<std::string> all;
+  {
+    const std::scoped_lock lock(impl_->table_mutex);
+    all = impl_->degradations;
+  }
   const std::vector<std::string> of_backend = impl_->backend->degradations();
   all.insert(all.end(), of_backend.begin(), of_backend.end());
   return all;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,9 +10,11 @@
 
 #include <forebay/io/service_thread.hpp>
 #include <forebay/store/detail/link_pacer.hpp>
+#include <forebay/store/detail/rate_meter.hpp>
 #include <forebay/store/page_store.hpp>
 
 #include "store/cache_window.hpp"
+#include "store/checksum_meter.hpp"
 #include "store/directory_claim.hpp"
 #include "store/page_table.hpp"
 #include "store/transfer_workers.hpp"
@@ -23,7 +26,8 @@ namespace forebay {
 /// A transfer goes submit -> [worker: checksum of a write] -> [window of a buffered file] -> I/O backend -> [worker:
 /// checksum of a read, cache drop, error] -> complete. Checksums are computed on workers: XXH3 takes about 0.1 ms per
 /// MiB, which on the ring's thread would hold up every other completion and cap the store near 10 GB/s. Small chunks
-/// are hashed where they are: a hop to a worker costs more.
+/// are hashed where they are: a hop to a worker costs more. A write that fails for good goes back from the last worker
+/// to the backend, with another path.
 struct page_store::impl {
   impl(page_store_options wanted, telemetry::timeline* line);
   ~impl();
@@ -31,17 +35,22 @@ struct page_store::impl {
   impl& operator=(const impl&) = delete;
 
   void submit(page_store& store, page_transfer& t) noexcept;
+  /// Shares follow what was measured. Under `table_mutex`.
+  void adapt();
+  [[nodiscard]] std::vector<path_rate> measured_rates() const;
 
   page_store_options options;
   telemetry::timeline* timeline;
   std::vector<store_detail::directory_claim> claims;
+  mutable std::mutex table_mutex;  // of `table` and `degradations`
   std::vector<std::string> degradations;
-  mutable std::mutex table_mutex;
   std::unique_ptr<store_detail::page_table> table;
   std::vector<telemetry::lane_id> read_lanes;
   std::vector<telemetry::lane_id> write_lanes;
   std::atomic<byte_count> bytes_read{0};
   std::atomic<byte_count> bytes_written{0};
+  std::deque<store_detail::rate_meter> meters;  // one per path
+  store_detail::checksum_meter hashing;
   io::process_mark process;
 
  private:
@@ -56,6 +65,13 @@ struct page_store::impl {
   [[nodiscard]] bool prepare(page_transfer& t) noexcept;
   void work(page_transfer& t) noexcept;
   void start_io(page_transfer& t) noexcept;
+  void give_to_backend(page_transfer& t) noexcept;
+  void take_from_backend(page_transfer& t) noexcept;
+  void aim(page_transfer& t) noexcept;
+  [[nodiscard]] std::uint64_t checksum(const page_transfer& t) noexcept;
+  [[nodiscard]] bool go_elsewhere(page_transfer& t) noexcept;
+  void retire(const page_transfer& t);
+  void leave_window(const page_transfer& t) noexcept;
   static void io_completed(io::operation& op, io::result outcome) noexcept;
   void conclude(page_transfer& t) noexcept;
   void judge(page_transfer& t);

@@ -81,9 +81,14 @@ void page_store::impl::open_paths() {
     const std::vector<byte_count> sizes = capacities(options.paths, files);
     std::vector<store_detail::path_space> spaces;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      spaces.push_back({std::move(files[i]), extent_allocator(sizes[i], unit), 0});
+      spaces.push_back({std::move(files[i]), extent_allocator(sizes[i], unit)});
     }
-    table = std::make_unique<store_detail::page_table>(std::move(spaces), options.chunk, unit);
+    std::vector<double> weights;
+    for (const storage_path& path : options.paths) {
+      weights.push_back(path.weight);
+      meters.emplace_back();
+    }
+    table = std::make_unique<store_detail::page_table>(std::move(spaces), options.chunk, unit, std::move(weights));
   } catch (...) {
     for (const io::direct_file& file : files) {
       ::unlink(file.path().c_str());

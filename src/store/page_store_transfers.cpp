@@ -49,6 +49,7 @@ void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
 /// Fills the operation in; false with a failure noted when there is no such chunk or nothing to read.
 bool page_store::impl::prepare(page_transfer& t) noexcept {
   t.rereads = 0;
+  t.rerouted = false;
   t.next = nullptr;
   t.outcome = {};
   t.failure = nullptr;
@@ -62,19 +63,19 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
           "chunk {} of page '{}' is read, but {}", t.chunk, entry.name,
           entry.states[t.chunk] == chunk_state::never_written ? "was never written" : "its last write failed"));
     }
+    if (!reads && table->paths()[entry.chunks[t.chunk].path].retired) {
+      static_cast<void>(table->move_chunk(entry, t.chunk));  // else where it is: the path may take it all the same
+    }
     t.entry = &entry;
     entry.in_flight.fetch_add(1);
   } catch (...) {
     t.failure = std::current_exception();
     return false;
   }
-  const store_detail::chunk_place place = t.entry->chunks[t.chunk];
-  t.path = place.path;
   t.at_worker_before_io = !reads && checked(t);
   t.operation = {};
   t.operation.kind = t.kind;
-  t.operation.file = table->paths()[place.path].file.descriptor();
-  t.operation.offset = place.offset;
+  aim(t);
   t.operation.memory = t.memory;
   t.operation.bytes = align_up(real_bytes(t), table->unit());
   t.operation.alignment = table->unit();
@@ -84,20 +85,46 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
   return true;
 }
 
+/// Points the operation at the chunk's place.
+void page_store::impl::aim(page_transfer& t) noexcept {
+  const store_detail::chunk_place place = t.entry->chunks[t.chunk];
+  t.path = place.path;
+  t.operation.file = table->paths()[place.path].file.descriptor();
+  t.operation.offset = place.offset;
+}
+
+std::uint64_t page_store::impl::checksum(const page_transfer& t) noexcept {
+  const byte_count bytes = real_bytes(t);
+  return hashing.measure(bytes, [&] { return XXH3_64bits(t.memory, bytes); });
+}
+
 void page_store::impl::work(page_transfer& t) noexcept {
   if (!t.at_worker_before_io) {
     conclude(t);
     return;
   }
   t.at_worker_before_io = false;
-  t.entry->sums[t.chunk] = XXH3_64bits(t.memory, real_bytes(t));
+  t.entry->sums[t.chunk] = checksum(t);
   start_io(t);
 }
 
 void page_store::impl::start_io(page_transfer& t) noexcept {
   if (!buffered(t) || window.enter(t)) {
-    backend->submit(t.operation);
+    give_to_backend(t);
   }
+}
+
+void page_store::impl::give_to_backend(page_transfer& t) noexcept {
+  meters[t.path].begin(&std::chrono::steady_clock::now);
+  backend->submit(t.operation);
+}
+
+void page_store::impl::take_from_backend(page_transfer& t) noexcept {
+  meters[t.path].end(t.kind, t.outcome.bytes, &std::chrono::steady_clock::now);
+}
+
+void page_store::impl::leave_window(const page_transfer& t) noexcept {
+  window.leave(t.operation.bytes, [this](page_transfer& waiting) { give_to_backend(waiting); });
 }
 
 void page_store::impl::io_completed(io::operation& op, io::result outcome) noexcept {
@@ -105,6 +132,9 @@ void page_store::impl::io_completed(io::operation& op, io::result outcome) noexc
   impl& self = of(t);
   (op.kind == io::operation_kind::read ? self.bytes_read : self.bytes_written).fetch_add(outcome.bytes);
   t.outcome = outcome;
+  if (!self.buffered(t)) {
+    self.take_from_backend(t);
+  }
   if (self.needs_worker_after(t)) {
     self.workers->post(t);
   } else {
@@ -129,12 +159,16 @@ void page_store::impl::conclude(page_transfer& t) noexcept {
     if (t.outcome.error_number == 0 && failure != 0) {
       t.outcome.error_number = failure;
     }
+    take_from_backend(t);
   }
   const bool complete = t.outcome.error_number == 0 && t.outcome.bytes == t.operation.bytes;
   if (complete && t.kind == io::operation_kind::read && checked(t) && t.rereads == 0 &&
-      XXH3_64bits(t.memory, real_bytes(t)) != t.entry->sums[t.chunk]) {
+      checksum(t) != t.entry->sums[t.chunk]) {
     ++t.rereads;  // the fault may lie in the transfer, not on the drive
-    backend->submit(t.operation);
+    give_to_backend(t);
+    return;
+  }
+  if (!complete && t.kind == io::operation_kind::write && go_elsewhere(t)) {
     return;
   }
   try {
@@ -146,35 +180,9 @@ void page_store::impl::conclude(page_transfer& t) noexcept {
     t.entry->states[t.chunk] = t.failure == nullptr ? chunk_state::written : chunk_state::write_failed;
   }
   if (in_window) {
-    window.leave(t.operation.bytes, [this](page_transfer& waiting) { backend->submit(waiting.operation); });
+    leave_window(t);
   }
   finish(t);
-}
-
-/// Throws what the outcome deserves.
-void page_store::impl::judge(page_transfer& t) {
-  if (t.outcome.error_number != 0 || t.outcome.bytes != t.operation.bytes) {
-    const std::string reason =
-        t.outcome.error_number != 0 ? describe_errno(t.outcome.error_number) : std::string("the transfer ended short");
-    throw io_error(
-        fmt::format("{}: wanted {} bytes, got {}: {}", describe(t), t.operation.bytes, t.outcome.bytes, reason),
-        t.outcome.error_number);
-  }
-  if (t.rereads > 0) {
-    const std::uint64_t found = XXH3_64bits(t.memory, real_bytes(t));
-    if (found != t.entry->sums[t.chunk]) {
-      throw corruption_error(
-          fmt::format("{}: wanted {} bytes with checksum {:016x}, got {} bytes with {:016x}, twice; "
-                      "the drive or the memory returns wrong data",
-                      describe(t), t.operation.bytes, t.entry->sums[t.chunk], t.outcome.bytes, found));
-    }
-  }
-}
-
-std::string page_store::impl::describe(const page_transfer& t) const {
-  return fmt::format("{} of page '{}', chunk {} of {}, in {} at offset {}",
-                     t.kind == io::operation_kind::read ? "read" : "write", t.entry->name, t.chunk,
-                     t.entry->chunks.size(), table->paths()[t.path].file.path().string(), t.operation.offset);
 }
 
 void page_store::impl::finish(page_transfer& t) noexcept {

@@ -1,7 +1,7 @@
 #include "store/page_table.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -10,8 +10,12 @@
 
 namespace forebay::store_detail {
 
-page_table::page_table(std::vector<path_space> paths, byte_count chunk, byte_count unit)
-    : paths_(std::move(paths)), chunk_(chunk), unit_(unit) {
+page_table::page_table(std::vector<path_space> paths, byte_count chunk, byte_count unit, std::vector<double> weights)
+    : paths_(std::move(paths)),
+      chunk_(chunk),
+      unit_(unit),
+      weights_(std::move(weights)),
+      dealer_(paths_.size(), chunk, unit) {
   byte_count total = 0;
   for (const path_space& path : paths_) {
     total += path.holes.capacity();
@@ -28,30 +32,68 @@ page_table::~page_table() {
 }
 
 void page_table::reserve(byte_count bytes) {
-  byte_count rest = align_up(bytes, unit_);
-  if (rest > account_->capacity()) {
-    throw capacity_error(
-        fmt::format("the storage tier ({}{}) has a capacity of {} and {} are needed; raise the "
-                    "capacity or add a path",
-                    paths_.front().file.path().parent_path().string(),
-                    paths_.size() > 1 ? fmt::format(" and {} more", paths_.size() - 1) : "",
-                    format_bytes(account_->capacity()), format_bytes(rest)));
+  const byte_count need = align_up(bytes, unit_);
+  byte_count room = 0;
+  for (const path_space& path : paths_) {
+    room += path.retired ? path.used() : path.holes.capacity();
   }
-  // Equal shares, as striping makes them; what the small paths cannot take goes to the larger ones.
-  std::vector<std::size_t> by_capacity(paths_.size());
-  std::iota(by_capacity.begin(), by_capacity.end(), std::size_t{0});
-  std::sort(by_capacity.begin(), by_capacity.end(),
-            [&](std::size_t a, std::size_t b) { return paths_[a].holes.capacity() < paths_[b].holes.capacity(); });
-  std::size_t left = paths_.size();
-  for (const std::size_t i : by_capacity) {
-    path_space& path = paths_[i];
-    const byte_count share = std::min(path.holes.capacity(), align_up(ceil_div(rest, left), unit_));
-    if (share > path.preallocated) {
-      path.file.preallocate(share);
-      path.preallocated = share;
+  if (need > room) {
+    throw capacity_error(
+        fmt::format("the storage tier has room for {} and {} are needed; raise the capacity or add a path{}",
+                    format_bytes(room), format_bytes(need), describe_paths()));
+  }
+  const byte_count before = std::exchange(reserved_, std::max(reserved_, need));
+  // Preallocated is enough for the need, no more: where the weights have changed since, each path's lack gets its part.
+  byte_count have = 0;
+  byte_count lack = 0;
+  const std::vector<double> part = shares();
+  const auto movable = static_cast<double>(expected_on(writable()));
+  std::vector<byte_count> wanted(paths_.size(), 0);
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const path_space& path = paths_[i];
+    have += path.retired ? path.used() : path.preallocated;
+    if (!path.retired) {
+      const auto share = align_up(static_cast<byte_count>(std::ceil(part[i] * movable)), unit_);
+      wanted[i] = std::max(std::min(share, path.holes.capacity()), path.preallocated) - path.preallocated;
+      lack += wanted[i];
     }
-    rest -= std::min(rest, share);
-    --left;
+  }
+  if (have >= need) {
+    return;
+  }
+  const double scale = std::min(1.0, static_cast<double>(need - have) / static_cast<double>(std::max(lack, unit_)));
+  for (byte_count& more : wanted) {
+    more = align_up(static_cast<byte_count>(std::ceil(static_cast<double>(more) * scale)), unit_);
+  }
+  try {
+    preallocate_shares(wanted, need - have);
+  } catch (...) {
+    reserved_ = before;
+    throw;
+  }
+}
+
+/// Extends the files by about `wanted` each. What one disk refuses goes to the others, as far as they have it.
+/// \throws the first refusal when `missing` bytes in all could not be had.
+void page_table::preallocate_shares(const std::vector<byte_count>& wanted, byte_count missing) {
+  refusal_ = nullptr;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const auto path = static_cast<std::uint32_t>(i);
+    const byte_count more = std::min(wanted[i], paths_[i].holes.capacity() - paths_[i].preallocated);
+    if (more > 0 && has_disk_space(path, paths_[i].preallocated + more)) {
+      missing -= std::min(missing, more);
+    }
+  }
+  for (std::size_t i = 0; i < paths_.size() && missing > 0 && refusal_ != nullptr; ++i) {
+    const auto path = static_cast<std::uint32_t>(i);
+    const byte_count room = paths_[i].retired ? 0 : paths_[i].holes.capacity() - paths_[i].preallocated;
+    const byte_count more = std::min(room, align_up(missing, unit_));
+    if (more > 0 && has_disk_space(path, paths_[i].preallocated + more)) {
+      missing -= std::min(missing, more);
+    }
+  }
+  if (missing > 0 && refusal_ != nullptr) {
+    std::rethrow_exception(std::exchange(refusal_, nullptr));
   }
 }
 
@@ -62,29 +104,25 @@ page_id page_table::allocate(byte_count bytes, std::string name) {
   entry.name = std::move(name);
   entry.bytes = bytes;
   const auto count = static_cast<std::size_t>(ceil_div(bytes, chunk_));
-  entry.chunks.assign(count, {});
-  entry.sums.assign(count, 0);
-  entry.states.assign(count, chunk_state::never_written);
   const byte_count padded = align_up(bytes, unit_);
-  const bool counted = account_->try_reserve(padded);
-  if (!counted || (!place_striped(entry) && !place_scattered(entry))) {
-    std::string message = full_message(entry);
+  bool counted = false;
+  try {
+    entry.chunks.assign(count, {});
+    entry.sums.assign(count, 0);
+    entry.states.assign(count, chunk_state::never_written);
+    counted = account_->try_reserve(padded);
+    if (!counted) {
+      throw capacity_error(full_message(entry));
+    }
+    place(entry);
+  } catch (...) {
     if (counted) {
       account_->release(padded);
     }
     unused_.push_back(id.index);
-    throw capacity_error(message);
-  }
-  try {
-    preallocate_for(entry);
-  } catch (...) {
-    give_back(entry);
-    account_->release(padded);
-    unused_.push_back(id.index);
     throw;
   }
   entry.live = true;
-  rotation_ += count;
   return id;
 }
 
@@ -100,86 +138,6 @@ page_entry& page_table::fresh_entry(page_id& id) {
   page_entry& entry = *entries_[id.index];
   id.generation = ++entry.generation;
   return entry;
-}
-
-bool page_table::place_striped(page_entry& entry) {
-  std::vector<bool> too_full(paths_.size(), false);
-  for (;;) {
-    std::vector<std::uint32_t> stripe;
-    for (std::uint32_t i = 0; i < paths_.size(); ++i) {
-      const auto path = static_cast<std::uint32_t>((rotation_ + i) % paths_.size());
-      if (!too_full[path]) {
-        stripe.push_back(path);
-      }
-    }
-    if (stripe.empty()) {
-      return false;
-    }
-    if (place_on(entry, stripe, too_full)) {
-      return true;
-    }
-  }
-}
-
-/// One contiguous extent per path of the stripe. On failure everything is given back and the full path is marked.
-bool page_table::place_on(page_entry& entry, const std::vector<std::uint32_t>& stripe, std::vector<bool>& too_full) {
-  std::vector<byte_count> shares(stripe.size(), 0);
-  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
-    shares[i % stripe.size()] += align_up(chunk_bytes(entry, i), unit_);
-  }
-  std::vector<byte_count> offsets(stripe.size(), 0);
-  for (std::size_t k = 0; k < stripe.size() && shares[k] > 0; ++k) {
-    const std::optional<extent> place = paths_[stripe[k]].holes.allocate(shares[k]);
-    if (!place) {
-      too_full[stripe[k]] = true;
-      give_back(entry);
-      return false;
-    }
-    entry.extents.push_back({stripe[k], *place});
-    offsets[k] = place->offset;
-  }
-  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
-    const std::size_t k = i % stripe.size();
-    entry.chunks[i] = {stripe[k], offsets[k]};
-    offsets[k] += align_up(chunk_bytes(entry, i), unit_);
-  }
-  return true;
-}
-
-/// The last resort: each chunk where there is room, the emptiest path first.
-bool page_table::place_scattered(page_entry& entry) {
-  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
-    const byte_count bytes = align_up(chunk_bytes(entry, i), unit_);
-    const auto roomiest = std::max_element(paths_.begin(), paths_.end(), [](const path_space& a, const path_space& b) {
-      return a.holes.largest_hole() < b.holes.largest_hole();
-    });
-    const std::optional<extent> place = roomiest->holes.allocate(bytes);
-    if (!place) {
-      give_back(entry);
-      return false;
-    }
-    const auto path = static_cast<std::uint32_t>(roomiest - paths_.begin());
-    entry.extents.push_back({path, *place});
-    entry.chunks[i] = {path, place->offset};
-  }
-  return true;
-}
-
-void page_table::give_back(page_entry& entry) {
-  for (const path_extent& taken : entry.extents) {
-    paths_[taken.path].holes.free(taken.place);
-  }
-  entry.extents.clear();
-}
-
-void page_table::preallocate_for(const page_entry& entry) {
-  for (const path_extent& taken : entry.extents) {
-    path_space& path = paths_[taken.path];
-    if (taken.place.end() > path.preallocated) {
-      path.file.preallocate(taken.place.end());
-      path.preallocated = taken.place.end();
-    }
-  }
 }
 
 void page_table::free(page_id page) {
@@ -219,16 +177,24 @@ byte_count page_table::chunk_bytes(const page_entry& entry, std::uint64_t chunk)
   return std::min(chunk_, entry.bytes - chunk * chunk_);
 }
 
+byte_count page_table::padded_chunk(const page_entry& entry, std::uint64_t chunk) const noexcept {
+  return align_up(chunk_bytes(entry, chunk), unit_);
+}
+
 std::string page_table::full_message(const page_entry& entry) const {
-  std::string message = fmt::format("the storage tier is full: page '{}' needs {} and {} of {} are free", entry.name,
-                                    format_bytes(align_up(entry.bytes, unit_)), format_bytes(account_->free()),
-                                    format_bytes(account_->capacity()));
+  return fmt::format("the storage tier is full: page '{}' needs {} and {} of {} are free{}", entry.name,
+                     format_bytes(align_up(entry.bytes, unit_)), format_bytes(account_->free()),
+                     format_bytes(account_->capacity()), describe_paths());
+}
+
+std::string page_table::describe_paths() const {
+  std::string text;
   for (const path_space& path : paths_) {
-    message += fmt::format("; {}: {} free of {}, largest hole {}", path.file.path().parent_path().string(),
-                           format_bytes(path.holes.free_bytes()), format_bytes(path.holes.capacity()),
-                           format_bytes(path.holes.largest_hole()));
+    text += fmt::format("; {}: {} free of {}, largest hole {}{}", path.directory(),
+                        format_bytes(path.holes.free_bytes()), format_bytes(path.holes.capacity()),
+                        format_bytes(path.holes.largest_hole()), path.retired ? ", retired for writing" : "");
   }
-  return message;
+  return text;
 }
 
 }  // namespace forebay::store_detail

@@ -1,0 +1,312 @@
+// Which path takes which chunk, and at which offset.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <forebay/base/contract.hpp>
+#include <forebay/base/error.hpp>
+
+#include "store/page_table.hpp"
+
+namespace forebay::store_detail {
+namespace {
+
+constexpr byte_count growth_step = 16_MiB;
+
+}  // namespace
+
+/// Calls `visit(path, extent)` for each run of chunks that lie side by side.
+template <typename Visit>
+void page_table::for_each_run(const page_entry& entry, Visit&& visit) const {
+  std::vector<extent> runs(paths_.size());
+  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
+    const chunk_place& at = entry.chunks[i];
+    if (at.offset == nowhere) {
+      continue;
+    }
+    extent& run = runs[at.path];
+    if (run.bytes > 0 && run.end() == at.offset) {
+      run.bytes += padded_chunk(entry, i);
+      continue;
+    }
+    if (run.bytes > 0) {
+      visit(at.path, run);
+    }
+    run = {at.offset, padded_chunk(entry, i)};
+  }
+  for (std::uint32_t path = 0; path < runs.size(); ++path) {
+    if (runs[path].bytes > 0) {
+      visit(path, runs[path]);
+    }
+  }
+}
+
+void page_table::give_back(page_entry& entry) {
+  for_each_run(entry, [this](std::uint32_t path, extent run) { paths_[path].holes.free(run); });
+  std::fill(entry.chunks.begin(), entry.chunks.end(), chunk_place{});
+}
+
+/// Undoes `give_back`: nobody has taken anything since.
+void page_table::take_again(page_entry& entry, std::vector<chunk_place> places) {
+  entry.chunks = std::move(places);
+  for_each_run(entry, [this](std::uint32_t path, extent run) {
+    const bool taken = paths_[path].holes.allocate_at(run);
+    FOREBAY_ASSERT(taken);
+  });
+}
+
+std::vector<byte_count> page_table::pieces(const page_entry& entry) const {
+  std::vector<byte_count> result;
+  result.reserve(entry.chunks.size());
+  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
+    result.push_back(padded_chunk(entry, i));
+  }
+  return result;
+}
+
+std::vector<byte_count> page_table::bytes_on_paths(const page_entry& entry) const {
+  std::vector<byte_count> result(paths_.size(), 0);
+  for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
+    result[entry.chunks[i].path] += padded_chunk(entry, i);
+  }
+  return result;
+}
+
+page_table::path_set page_table::writable() const {
+  path_set open;
+  for (const path_space& path : paths_) {
+    open.push_back(!path.retired);
+  }
+  return open;
+}
+
+/// What the run will have on these paths, in bytes.
+byte_count page_table::expected_on(const path_set& open) const {
+  byte_count elsewhere = 0;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    elsewhere += open[i] ? 0 : paths_[i].used();
+  }
+  const byte_count all = std::max(reserved_, account_->used());
+  return all - std::min(all, elsewhere);
+}
+
+std::vector<double> page_table::shares_among(const path_set& open) const {
+  std::vector<double> weights = weights_.values();
+  std::vector<byte_count> capacities;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    weights[i] = open[i] ? weights[i] : 0.0;
+    capacities.push_back(paths_[i].holes.capacity());
+  }
+  return bounded_shares(weights, capacities, expected_on(open));
+}
+
+std::vector<double> page_table::shares() const { return shares_among(writable()); }
+
+/// \throws capacity_error when the page fits nowhere; the entry is as before then.
+void page_table::place(page_entry& entry) {
+  refusal_ = nullptr;
+  if (place_by_shares(entry) || place_scattered(entry)) {
+    return;
+  }
+  if (refusal_ != nullptr) {
+    std::rethrow_exception(std::exchange(refusal_, nullptr));
+  }
+  throw capacity_error(full_message(entry));
+}
+
+/// Dealt among all paths that take writes; without those that turn out to be full, again.
+bool page_table::place_by_shares(page_entry& entry) {
+  path_set open = writable();
+  const std::vector<byte_count> sizes = pieces(entry);
+  for (;;) {
+    const std::vector<double> part = shares_among(open);
+    if (std::none_of(part.begin(), part.end(), [](double share) { return share > 0; })) {
+      return false;
+    }
+    std::uint32_t failed = 0;
+    if (place_as(entry, dealer_.deal(sizes, part), failed)) {
+      dealer_.note(bytes_on_paths(entry), part);
+      return true;
+    }
+    open[failed] = false;
+  }
+}
+
+/// The last resort: each chunk where there is room, the emptiest path first.
+bool page_table::place_scattered(page_entry& entry) {
+  path_set open = writable();
+  for (std::size_t i = 0; i < entry.chunks.size();) {
+    std::size_t roomiest = paths_.size();
+    for (std::size_t p = 0; p < paths_.size(); ++p) {
+      const bool more_room =
+          roomiest == paths_.size() || paths_[p].holes.largest_hole() > paths_[roomiest].holes.largest_hole();
+      roomiest = open[p] && more_room ? p : roomiest;
+    }
+    if (roomiest == paths_.size()) {
+      give_back(entry);
+      return false;
+    }
+    const auto path = static_cast<std::uint32_t>(roomiest);
+    if (const std::optional<extent> taken = take(path, padded_chunk(entry, i))) {
+      entry.chunks[i++] = {path, taken->offset};
+    } else {
+      open[roomiest] = false;
+    }
+  }
+  return true;
+}
+
+/// Chunk i on path `wanted[i]`. False: everything is given back, and `failed` had no room.
+bool page_table::place_as(page_entry& entry, const std::vector<std::uint32_t>& wanted, std::uint32_t& failed) {
+  for (std::uint32_t path = 0; path < paths_.size(); ++path) {
+    if (!place_on(entry, wanted, path)) {
+      give_back(entry);
+      failed = path;
+      return false;
+    }
+  }
+  return true;
+}
+
+/// A path's chunks of a page, side by side where there is such a hole.
+bool page_table::place_on(page_entry& entry, const std::vector<std::uint32_t>& wanted, std::uint32_t path) {
+  byte_count share = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    share += wanted[i] == path ? padded_chunk(entry, i) : 0;
+  }
+  if (share == 0) {
+    return true;
+  }
+  if (share > paths_[path].holes.free_bytes()) {
+    return false;
+  }
+  const std::optional<extent> whole = take(path, share);
+  byte_count offset = whole ? whole->offset : 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] != path) {
+      continue;
+    }
+    if (!whole) {
+      const std::optional<extent> single = take(path, padded_chunk(entry, i));
+      if (!single) {
+        return false;
+      }
+      offset = single->offset;
+    }
+    entry.chunks[i] = {path, offset};
+    offset += padded_chunk(entry, i);
+  }
+  return true;
+}
+
+/// Room in a path's account and on its disk.
+std::optional<extent> page_table::take(std::uint32_t path, byte_count bytes) {
+  std::optional<extent> found = paths_[path].holes.allocate(bytes);
+  if (!found || found->end() <= paths_[path].preallocated) {
+    return found;
+  }
+  // A path whose share has grown will take more pages: not one call of the file system for each.
+  const byte_count step = reserved_ > 0 ? growth_step : 0;
+  const byte_count generous = std::min(paths_[path].holes.capacity(), paths_[path].preallocated + step);
+  const std::exception_ptr refused_before = refusal_;
+  if (generous > found->end() && has_disk_space(path, generous)) {
+    return found;
+  }
+  refusal_ = refused_before;
+  if (!has_disk_space(path, found->end())) {
+    paths_[path].holes.free(*found);
+    found.reset();
+  }
+  return found;
+}
+
+/// Makes sure that the path's file has its blocks up to `end`; a refusal is kept for the error that may follow.
+bool page_table::has_disk_space(std::uint32_t path, byte_count end) {
+  path_space& space = paths_[path];
+  if (end <= space.preallocated) {
+    return true;
+  }
+  try {
+    space.file.preallocate(end);
+    space.preallocated = end;
+    return true;
+  } catch (const error&) {
+    refusal_ = refusal_ == nullptr ? std::current_exception() : refusal_;
+    return false;
+  }
+}
+
+bool page_table::renew(page_id page) {
+  page_entry& entry = at(page);
+  FOREBAY_EXPECTS(entry.in_flight.load() == 0, "a page with transfers in flight cannot be placed anew");
+  if (std::all_of(entry.states.begin(), entry.states.end(),
+                  [](chunk_state state) { return state == chunk_state::never_written; })) {
+    return false;  // it has just been placed
+  }
+  const std::vector<byte_count> now = bytes_on_paths(entry);
+  const std::vector<double> part = shares();
+  bool on_retired = false;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    on_retired = on_retired || (paths_[i].retired && now[i] > 0);
+  }
+  const bool possible = std::any_of(part.begin(), part.end(), [](double share) { return share > 0; });
+  if (!possible || (!on_retired && dealer_.fits(now, part))) {
+    dealer_.note(now, part);
+    return false;
+  }
+  const std::vector<std::uint32_t> wanted = dealer_.deal(pieces(entry), part);
+  std::vector<byte_count> asked(paths_.size(), 0);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    asked[wanted[i]] += padded_chunk(entry, i);
+  }
+  if (asked == now) {
+    dealer_.note(now, part);
+    return false;
+  }
+  const std::vector<chunk_place> old = entry.chunks;
+  give_back(entry);
+  std::uint32_t failed = 0;
+  if (place_as(entry, wanted, failed)) {
+    dealer_.note(bytes_on_paths(entry), part);
+  } else if (!on_retired || (!place_by_shares(entry) && !place_scattered(entry))) {
+    take_again(entry, old);
+    dealer_.note(now, part);
+    return false;
+  }
+  std::fill(entry.states.begin(), entry.states.end(), chunk_state::never_written);
+  return true;
+}
+
+bool page_table::retire(std::uint32_t path) {
+  const auto others = std::count_if(paths_.begin(), paths_.end(), [](const path_space& p) { return !p.retired; }) - 1;
+  if (paths_[path].retired || others < 1) {
+    return false;
+  }
+  paths_[path].retired = true;
+  return true;
+}
+
+bool page_table::move_chunk(page_entry& entry, std::uint64_t chunk) {
+  const chunk_place old = entry.chunks[chunk];
+  const byte_count bytes = padded_chunk(entry, chunk);
+  path_set open = writable();
+  open[old.path] = false;
+  for (;;) {
+    const std::vector<double> part = shares_among(open);
+    if (std::none_of(part.begin(), part.end(), [](double share) { return share > 0; })) {
+      return false;
+    }
+    const std::uint32_t path = dealer_.deal({bytes}, part).front();
+    if (const std::optional<extent> place = take(path, bytes)) {
+      entry.chunks[chunk] = {path, place->offset};
+      paths_[old.path].holes.free({old.offset, bytes});
+      std::vector<byte_count> moved(paths_.size(), 0);
+      moved[path] = bytes;
+      dealer_.note(moved, part);
+      return true;
+    }
+    open[path] = false;
+  }
+}
+
+}  // namespace forebay::store_detail
