@@ -6,12 +6,13 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
 #include <CLI/CLI.hpp>
 
 #include <forebay/base/error.hpp>
 #include <forebay/memory/host_limits.hpp>
+
+#include "command_line.hpp"
 
 namespace forebay::store_bench {
 namespace {
@@ -20,20 +21,6 @@ constexpr byte_count usual_size = 2_GiB;
 constexpr byte_count size_unit = 4_MiB;  // the largest block of the reference
 constexpr byte_count least_tensor = 4_KiB;
 constexpr byte_count files_per_run = 2;  // the store's and the reference's
-
-void add_bytes(CLI::App& app, const std::string& name, byte_count& to, const std::string& help) {
-  app.add_option_function<std::string>(
-         name,
-         [&to, name](const std::string& text) {
-           try {
-             to = parse_bytes(text);
-           } catch (const usage_error& e) {
-             throw CLI::ValidationError(name, e.what());
-           }
-         },
-         help)
-      ->type_name("SIZE");
-}
 
 double parse_mix(const std::string& text) {
   const auto part = [&](std::size_t from, std::size_t to) {
@@ -53,20 +40,12 @@ double parse_mix(const std::string& text) {
   return reads / (reads + writes);
 }
 
-byte_count free_disk(const std::filesystem::path& directory) {
-  struct statvfs space {};
-  if (::statvfs(directory.c_str(), &space) != 0) {
-    throw usage_error(fmt::format("--path {}: no such directory", directory.string()));
-  }
-  return byte_count{space.f_bavail} * space.f_frsize;
-}
-
 /// The most that the tensors may have in all: half of the free memory and half of the free disk space. Paths may share
 /// a drive, so the space of the smallest path counts.
 byte_count affordable(const settings& s) {
   byte_count most = available_host_memory().available / 2;
   for (const std::filesystem::path& path : s.paths) {
-    most = std::min(most, free_disk(path) / 2 / files_per_run);
+    most = std::min(most, free_disk(path, "--path") / 2 / files_per_run);
   }
   return most;
 }

@@ -29,10 +29,10 @@ std::vector<piece> interleaved(const std::vector<piece>& a, const std::vector<pi
 }
 
 /// What is either read or written as a whole: the same bytes at the same offsets for the store and for the reference,
-/// whatever their granules.
+/// whatever their granules. Whole tensors.
 byte_count stretch_bytes(const workload& w) {
   constexpr byte_count least = 4_MiB;  // the largest block of the reference
-  return std::max(w.tensor, least);
+  return ceil_div(least, w.tensor) * w.tensor;
 }
 
 std::vector<bool> read_stretches(const workload& w, std::uint64_t seed) {
