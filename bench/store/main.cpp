@@ -1,13 +1,16 @@
 // The storage tier beside a bare io_uring on the same drive in the same run: see bench/README.md.
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <forebay/base/error.hpp>
 #include <forebay/memory/host_arena.hpp>
 
+#include "fio.hpp"
 #include "measure.hpp"
 #include "pattern.hpp"
 #include "reference.hpp"
@@ -60,6 +63,24 @@ void measure_size(const settings& s, byte_count tensor, store_side& store, refer
   }
 }
 
+/// fio in the store's place, without tensors: the drive's view of another program.
+void measure_fio(const settings& s, reference& ring, report& out) {
+  fio other(s);
+  std::map<mode, std::vector<cost>> of_fio;
+  std::map<mode, std::vector<cost>> of_ring;
+  for (unsigned round = 0; round < s.rounds; ++round) {
+    for (const mode m : all_modes) {
+      for (const bool fio_now : {round % 2 == 0, round % 2 != 0}) {
+        (fio_now ? of_fio : of_ring)[m].push_back(
+            fio_now ? other.run(m, ring.shape(m)) : ring.run({m, s.size, ring.shape(m).block, s.read_share}, round));
+      }
+    }
+  }
+  for (const mode m : all_modes) {
+    out.add_other("fio", m, of_fio[m], of_ring[m]);
+  }
+}
+
 int run(int argc, char** argv) {
   const settings s = parse(argc, argv);
   host_arena arena(s.size);
@@ -73,6 +94,9 @@ int run(int argc, char** argv) {
   report out(s, c, ring);
   for (const byte_count tensor : s.tensor_sizes) {
     measure_size(s, tensor, store, ring, memory, out);
+  }
+  if (s.fio) {
+    measure_fio(s, ring, out);
   }
   out.finish();
   return 0;

@@ -91,11 +91,25 @@ void report::add(const pair& p) {
         << std::endl;
 }
 
-void report::add_other(const std::string& program, mode m, const std::vector<double>& gigabytes_per_second) {
-  fmt::print("{:>9} {:>8} | {:>6.2f} GB/s, median of {}\n", to_string(m), program, median(gigabytes_per_second),
-             gigabytes_per_second.size());
-  json_ << ordered_json{{"kind", program}, {"mode", to_string(m)}, {"gigabytes_per_second", gigabytes_per_second}}
-        << "\n";
+void report::add_other(const std::string& program, mode m, const std::vector<cost>& other,
+                       const std::vector<cost>& reference) {
+  std::vector<double> rates, reference_rates, ratios, cpu, reference_cpu;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    rates.push_back(other[i].gigabytes_per_second());
+    reference_rates.push_back(reference[i].gigabytes_per_second());
+    ratios.push_back(rates[i] / reference_rates[i]);
+    cpu.push_back(other[i].cpu_ms_per_gigabyte());
+    reference_cpu.push_back(reference[i].cpu_ms_per_gigabyte());
+    json_ << ordered_json{{"kind", program},
+                          {"mode", to_string(m)},
+                          {"round", i},
+                          {program, json_of(other[i])},
+                          {"reference", json_of(reference[i])}}
+          << "\n";
+  }
+  print_row({m, 0, median(rates), median(reference_rates), median(ratios), quantile(ratios, 0.25),
+             quantile(ratios, 0.75), median(cpu), median(reference_cpu), median(cpu) - median(reference_cpu)},
+            program);
 }
 
 report::line report::sum_up(mode m, byte_count tensor) const {
@@ -113,13 +127,17 @@ report::line report::sum_up(mode m, byte_count tensor) const {
           median(of([](const pair& p) { return p.store.cpu_ms_per_gigabyte() - p.reference.cpu_ms_per_gigabyte(); }))};
 }
 
+void report::print_row(const line& l, const std::string& name) {
+  fmt::print("{:>9} {:>8} | {:>6.2f} {:>6.2f} {:>6.3f} [{:>5.3f}-{:>5.3f}] | {:>6.1f} {:>6.1f} {:>+7.1f}\n",
+             to_string(l.what), name, l.store_rate, l.reference_rate, l.ratio, l.ratio_p25, l.ratio_p75, l.store_cpu,
+             l.reference_cpu, l.cpu_difference);
+  std::fflush(stdout);
+}
+
 void report::conclude(mode m, byte_count tensor) {
   lines_.push_back(sum_up(m, tensor));
   const line& l = lines_.back();
-  fmt::print("{:>9} {:>8} | {:>6.2f} {:>6.2f} {:>6.3f} [{:>5.3f}-{:>5.3f}] | {:>6.1f} {:>6.1f} {:>+7.1f}\n",
-             to_string(m), format_bytes(tensor), l.store_rate, l.reference_rate, l.ratio, l.ratio_p25, l.ratio_p75,
-             l.store_cpu, l.reference_cpu, l.cpu_difference);
-  std::fflush(stdout);
+  print_row(l, format_bytes(tensor));
   write(l);
 }
 

@@ -36,8 +36,9 @@ class report {
   report(const settings& s, const circumstances& c, const reference& r);
 
   void add(const pair& p);
-  /// Of one mode: GB/s of each run of another program.
-  void add_other(const std::string& program, mode m, const std::vector<double>& gigabytes_per_second);
+  /// Another program beside the reference, one right after the other: prints the line of a mode.
+  void add_other(const std::string& program, mode m, const std::vector<cost>& other,
+                 const std::vector<cost>& reference);
   /// Prints the line of a mode and size, when all its rounds are in.
   void conclude(mode m, byte_count tensor);
   /// Prints what compares sizes.
@@ -50,6 +51,7 @@ class report {
     double store_rate, reference_rate, ratio, ratio_p25, ratio_p75;
     double store_cpu, reference_cpu, cpu_difference;
   };
+  static void print_row(const line& l, const std::string& name);
   void header(const settings& s, const circumstances& c, const reference& r);
   [[nodiscard]] line sum_up(mode m, byte_count tensor) const;
   void write(const line& l);

@@ -20,7 +20,7 @@ namespace {
 constexpr byte_count usual_size = 2_GiB;
 constexpr byte_count size_unit = 4_MiB;  // the largest block of the reference
 constexpr byte_count least_tensor = 4_KiB;
-constexpr byte_count files_per_run = 2;  // the store's and the reference's
+constexpr byte_count files_per_run = 3;  // the store's, the reference's and fio's
 
 double parse_mix(const std::string& text) {
   const auto part = [&](std::size_t from, std::size_t to) {
@@ -57,7 +57,7 @@ void choose_sizes(settings& s) {
   if (s.size == 0 || s.size > most) {
     throw usage_error(
         fmt::format("--size {}: half of the free memory and disk space allow {} (the tensors are in memory once and on "
-                    "disk twice), and at least {} are needed",
+                    "disk up to three times), and at least {} are needed",
                     format_bytes(s.size), format_bytes(most), format_bytes(size_unit)));
   }
   if (open && s.size < usual_size) {
