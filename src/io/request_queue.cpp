@@ -107,6 +107,11 @@ bool request_queue::can_pop() const noexcept {
                      [this](const lane& l) { return l.waiting > 0 && l.in_kernel < depth_; });
 }
 
+bool request_queue::has_room() const noexcept {
+  const std::ptrdiff_t first = lanes_.size() > 1 ? 1 : 0;
+  return std::any_of(lanes_.begin() + first, lanes_.end(), [this](const lane& l) { return l.in_kernel < depth_; });
+}
+
 operation* request_queue::pop() noexcept {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = lanes_[(turn_ + i) % lanes_.size()];

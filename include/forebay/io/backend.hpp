@@ -100,7 +100,7 @@ class backend;
 struct backend_options {
   backend_kind kind = backend_kind::automatic;
   unsigned depth = 64;                       ///< kernel-level transfers in flight at most, per file
-  byte_count merge = 1_MiB;                  ///< neighbours in a file that wait together become one transfer up to this
+  byte_count merge = 4_MiB;                  ///< neighbours in a file that wait together become one transfer up to this
   unsigned threads = 4;                      ///< of the thread-pool backend
   interceptor* faults = nullptr;             ///< not owned; outlives the backend
   byte_count largest_transfer = 0x7ffff000;  ///< the kernel's cap; tests lower it

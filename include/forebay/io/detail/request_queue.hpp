@@ -40,6 +40,9 @@ class request_queue {
 
   [[nodiscard]] bool empty() const noexcept { return waiting_ == 0; }
   [[nodiscard]] bool can_pop() const noexcept;
+  /// Whether an operation that comes now might start before any transfer is over. The files without a depth of their
+  /// own do not count beside others: they are rare, and something is in the kernel then.
+  [[nodiscard]] bool has_room() const noexcept;
   /// Any waiting operation, whatever the depth, or null.
   [[nodiscard]] operation* take_any() noexcept;
 
