@@ -11,15 +11,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include <forebay/memory/host_arena.hpp>
 #include <forebay/store/page_store.hpp>
 #include <forebay/testing/rate_limited.hpp>
-
-#include "plain_ring.hpp"
 
 namespace forebay {
 namespace {
 
-using store_bench::huge_memory;
 using testing::path_limit;
 using testing::rate_limited;
 
@@ -92,7 +90,7 @@ class two_paths {
     o.checksums = false;
     o.adaptive = adaptive;
     store_.emplace(std::move(o));
-    store_->register_memory({memory_.data(), memory_.size()});
+    store_->register_memory(memory_.memory());
     store_->reserve(working_set);
     for (byte_count at = 0; at < working_set; at += page_bytes) {
       pages_.push_back(store_->allocate(page_bytes, "page"));
@@ -104,18 +102,18 @@ class two_paths {
   void iterate() {
     for (std::size_t p = 0; p < pages_.size(); ++p) {
       store_->renew(pages_[p]);
-      stream_->run(io::operation_kind::write, pages_[p], memory_.data() + p * page_bytes_, transfers_[p]);
+      stream_->run(io::operation_kind::write, pages_[p], memory_.memory().data() + p * page_bytes_, transfers_[p]);
     }
     stream_->wait();
     for (std::size_t p = 0; p < pages_.size(); ++p) {
-      stream_->run(io::operation_kind::read, pages_[p], memory_.data() + p * page_bytes_, transfers_[p]);
+      stream_->run(io::operation_kind::read, pages_[p], memory_.memory().data() + p * page_bytes_, transfers_[p]);
     }
     stream_->wait();
   }
   void slow_down() { limits_.change(1, slowed); }
 
  private:
-  huge_memory memory_;
+  host_arena memory_;
   rate_limited limits_;
   byte_count page_bytes_;
   std::optional<page_store> store_;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include <forebay/base/gate.hpp>
 #include <forebay/io/service_thread.hpp>
 #include <forebay/store/detail/link_pacer.hpp>
 #include <forebay/store/detail/rate_meter.hpp>
@@ -77,17 +77,13 @@ struct page_store::impl {
   void judge(page_transfer& t);
   void finish(page_transfer& t) noexcept;
   void record(const page_transfer& t) noexcept;
-  void enter() noexcept;
-  void leave() noexcept;
   [[nodiscard]] std::string describe(const page_transfer& t) const;
 
   store_detail::cache_window window;
   std::unique_ptr<store_detail::link_pacer> pacer;
   std::unique_ptr<store_detail::transfer_workers> workers;
   std::unique_ptr<io::backend> backend;
-  std::mutex drain_mutex;
-  std::condition_variable drained;
-  std::uint64_t inside = 0;  // transfers in flight, and calls of submit
+  gate inside;  // transfers in flight, and calls of submit
 
   friend class page_store;
 };

@@ -58,10 +58,7 @@ page_store::impl::impl(page_store_options wanted, telemetry::timeline* line)
 }
 
 page_store::impl::~impl() {
-  {
-    std::unique_lock lock(drain_mutex);
-    drained.wait(lock, [this] { return inside == 0; });
-  }
+  inside.close();
   workers.reset();
   backend.reset();
   for (const store_detail::path_space& path : table->paths()) {

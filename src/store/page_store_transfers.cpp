@@ -3,16 +3,18 @@
 #include <cerrno>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
+#include <forebay/base/contract.hpp>
 #include <forebay/base/error.hpp>
+
+#include "store/checksum.hpp"
 
 namespace forebay {
 namespace {
 
 using store_detail::chunk_state;
 
-constexpr byte_count hash_in_place = 64_KiB;  // 3 to 7 microseconds: no more than the hop to a worker
+constexpr byte_count hash_in_place = 64_KiB;  // 2 to 4 microseconds: no more than the hop to a worker
 
 }  // namespace
 
@@ -29,8 +31,8 @@ byte_count page_store::impl::real_bytes(const page_transfer& t) const noexcept {
 }
 
 void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
-  enter();  // for the transfer
-  enter();  // for this call, which may still run when the transfer has ended
+  // Once for the transfer, and once for this call, which may still run when the transfer has ended.
+  FOREBAY_ASSERT(inside.enter() && inside.enter());
   t.store = &store;
   t.submitted = std::chrono::steady_clock::now();
   if (!prepare(t)) {
@@ -43,7 +45,7 @@ void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
   } else {
     start_io(t);
   }
-  leave();
+  inside.leave();
 }
 
 /// Fills the operation in; false with a failure noted when there is no such chunk or nothing to read.
@@ -95,7 +97,7 @@ void page_store::impl::aim(page_transfer& t) noexcept {
 
 std::uint64_t page_store::impl::checksum(const page_transfer& t) noexcept {
   const byte_count bytes = real_bytes(t);
-  return hashing.measure(bytes, [&] { return XXH3_64bits(t.memory, bytes); });
+  return hashing.measure(bytes, [&] { return store_detail::checksum_of(t.memory, bytes); });
 }
 
 void page_store::impl::work(page_transfer& t) noexcept {
@@ -193,7 +195,7 @@ void page_store::impl::finish(page_transfer& t) noexcept {
     t.entry->in_flight.fetch_sub(1);
   }
   t.complete(t, std::move(t.failure));  // `t` may be gone from here on
-  leave();
+  inside.leave();
 }
 
 void page_store::impl::record(const page_transfer& t) noexcept {
@@ -202,18 +204,6 @@ void page_store::impl::record(const page_transfer& t) noexcept {
     timeline->record_in_order({(reads ? read_lanes : write_lanes)[t.path], t.entry->name, t.submitted,
                                std::chrono::steady_clock::now(), t.outcome.bytes});
   } catch (...) {  // out of memory: the timeline is a service, the transfer is not
-  }
-}
-
-void page_store::impl::enter() noexcept {
-  const std::scoped_lock lock(drain_mutex);
-  ++inside;
-}
-
-void page_store::impl::leave() noexcept {
-  const std::scoped_lock lock(drain_mutex);
-  if (--inside == 0) {
-    drained.notify_all();
   }
 }
 

@@ -1,7 +1,5 @@
 #include <forebay/store/detail/rate_meter.hpp>
 
-#include <algorithm>
-
 namespace forebay::store_detail {
 namespace {
 
@@ -10,22 +8,36 @@ constexpr double mix_memory = 1.0 - 1 / 1e3;  // of the bytes per direction, fro
 
 }  // namespace
 
-void rate_meter::close_windows(time_point now) noexcept {
-  // The queue has just lost a transfer: until now it was queued work if one is left.
-  if (in_flight_ >= 1) {
-    queued_.busy += std::max(now, queued_.since) - queued_.since;
-    queued_.since = now;
-  }
-  any_.busy += std::max(now, any_.since) - any_.since;
-  any_.since = now;
+void rate_meter::look(time_point now) noexcept {
+  any_.pass(now);
+  run_clock(now);
   queued_.look_at = queued_.transfers + std::max(1U, queued_.transfers / 4);
-  if (queued_.full()) {
+  if (clock_ != starting && queued_.full()) {
     take_in(queued_, false);
     queued_.restart(now);
     any_.restart(now);
   } else if (any_.full() && any_.transfers > 2 * queued_.transfers) {
     take_in(any_, true);
     any_.restart(now);
+  }
+  before_ = clock_ == running ? before_ : queued_;
+}
+
+/// At a completion. Leaves out of `queued_` what the clock did not see.
+void rate_meter::run_clock(time_point now) noexcept {
+  if (clock_ == starting && now - queued_.since > rate_burst_time) {
+    clock_ = running;
+  }
+  if (clock_ == running) {
+    queued_.pass(now);
+  } else {
+    queued_ = before_;
+    queued_.since = now;
+  }
+  if (in_flight_ == 0) {
+    clock_ = stopped;
+  } else if (clock_ == stopped) {
+    clock_ = starting;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "store/transfer_workers.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <forebay/io/service_thread.hpp>
@@ -32,17 +33,33 @@ transfer_workers::~transfer_workers() {
 
 void transfer_workers::post(page_transfer& t) noexcept {
   const std::scoped_lock lock(mutex_);
-  queue_.push(t);
-  posted_.notify_one();
+  queues_[std::min(t.urgency, io::least_urgent)].push(t);
+  if (idle_ > 0) {
+    posted_.notify_one();  // under the lock: without it the workers may be gone once the transfer is done
+  }
+}
+
+page_transfer* transfer_workers::take() noexcept {
+  for (transfer_list& queue : queues_) {
+    if (page_transfer* t = queue.pop()) {
+      return t;
+    }
+  }
+  return nullptr;
 }
 
 void transfer_workers::serve() noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
-    posted_.wait(lock, [this] { return stop_ || queue_.front() != nullptr; });
-    page_transfer* t = queue_.pop();
-    if (t == nullptr) {
+    page_transfer* t = take();
+    if (t == nullptr && stop_) {
       return;
+    }
+    if (t == nullptr) {
+      ++idle_;
+      posted_.wait(lock);
+      --idle_;
+      continue;
     }
     lock.unlock();
     work_(*t);

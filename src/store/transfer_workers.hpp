@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -32,7 +34,8 @@ class transfer_list {
   page_transfer* tail_ = nullptr;
 };
 
-/// A few threads for what transfers need of a CPU before and after the I/O: checksums, cache write-back, errors.
+/// A few threads for what transfers need of a CPU before and after the I/O: checksums, cache write-back, errors. The
+/// urgent go first.
 class transfer_workers {
  public:
   /// `work` is called for every transfer posted, on some worker; it must not throw.
@@ -46,11 +49,13 @@ class transfer_workers {
 
  private:
   void serve() noexcept;
+  [[nodiscard]] page_transfer* take() noexcept;
 
   unique_function<void(page_transfer&)> work_;
   std::mutex mutex_;
   std::condition_variable posted_;
-  transfer_list queue_;
+  std::array<transfer_list, io::least_urgent + std::size_t{1}> queues_;  // by urgency
+  unsigned idle_ = 0;                                                    // workers that wait
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <mutex>
 
 #include <forebay/base/bytes.hpp>
@@ -21,10 +24,14 @@ struct measured_rate {
 inline constexpr unsigned rate_window_transfers = 4;
 inline constexpr duration rate_window_time = std::chrono::milliseconds(30);
 
-/// Measures one path while it really has work queued: bytes completed over the time in which at least two transfers
-/// were in flight, in windows, averaged exponentially and apart for reads and writes, so that a phase that only writes
-/// says nothing about reads. A window with both scales both rates to what the mix took. Where transfers come singly,
-/// their rate is a lower bound: it raises the estimate and never lowers it.
+/// Completions that come this close together are one: the backend merges neighbours.
+inline constexpr duration rate_burst_time = std::chrono::microseconds(50);
+
+/// Measures one path while it really has work queued. The clock runs from a completion that leaves another transfer in
+/// flight to the first one that does not: in between the path always had something to do, and what completed there is
+/// what it did in that time. Windows of this are averaged exponentially, apart for reads and writes, so that a phase
+/// that only writes says nothing about reads; a window with both scales both rates to what the mix took. Where
+/// transfers come singly, their rate is a lower bound: it raises the estimate and never lowers it.
 ///
 /// A transfer costs one uncontended lock at its start and one at its end; the clock is read where the queue forms or
 /// empties and where a window may end. Thread-safe. `now()` gives the time.
@@ -35,8 +42,6 @@ class rate_meter {
     const std::scoped_lock lock(mutex_);
     if (++in_flight_ == 1) {
       any_.since = now();
-    } else if (in_flight_ == 2) {
-      queued_.since = now();
     }
   }
 
@@ -45,14 +50,11 @@ class rate_meter {
   void end(io::operation_kind kind, byte_count bytes, Now&& now) noexcept {
     const std::scoped_lock lock(mutex_);
     any_.add(kind, bytes);
-    if (in_flight_ >= 2) {
-      queued_.add(kind, bytes);
-    }
+    queued_.add(kind, bytes);
     --in_flight_;
-    if (in_flight_ > 1 && !queued_.worth_a_look()) {
-      return;
+    if (in_flight_ == 0 || clock_ != running || queued_.worth_a_look()) {
+      look(now());
     }
-    close_windows(now());
   }
 
   [[nodiscard]] measured_rate rate() const noexcept {
@@ -75,19 +77,28 @@ class rate_meter {
     }
     [[nodiscard]] bool worth_a_look() const noexcept { return transfers >= look_at; }
     [[nodiscard]] bool full() const noexcept { return transfers >= rate_window_transfers && busy >= rate_window_time; }
+    void pass(time_point now) noexcept {
+      busy += std::max(now, since) - since;
+      since = now;
+    }
     void restart(time_point now) noexcept {
       *this = {};
       since = now;
     }
   };
+  /// `starting`: at the first completions of a busy period, as long as they may be one burst.
+  enum clock_state : std::uint8_t { stopped, starting, running };
 
-  void close_windows(time_point now) noexcept;
+  void look(time_point now) noexcept;
+  void run_clock(time_point now) noexcept;
   void take_in(const window& seen, bool as_lower_bound) noexcept;
 
   mutable std::mutex mutex_;
   unsigned in_flight_ = 0;
   window any_;     // with at least one transfer in flight
-  window queued_;  // with at least two
+  window queued_;  // as said above
+  window before_;  // `queued_` when the clock started
+  clock_state clock_ = stopped;
   measured_rate known_;
 };
 
