@@ -46,10 +46,10 @@ plan::machine_description measure_all(const settings& s) {
   for (const std::string& text : arena.degradations()) {
     say(text);
   }
+  measure_device(s, memory, d);
   say("measuring memory copies and Adam");
   measure_copies(memory, {s.rounds}, d.compute);
   measure_adam(memory, {s.rounds}, d.compute);
-  measure_device(s, memory, d);
   d.model.half_duplex_storage = true;  // what mixes do was measured
   for (const std::filesystem::path& directory : s.storage) {
     say("measuring " + directory.string());
