@@ -19,3 +19,12 @@ if(Xxhash_FOUND AND NOT TARGET Xxhash::Xxhash)
   set_target_properties(Xxhash::Xxhash PROPERTIES IMPORTED_LOCATION "${Xxhash_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES
                                                                              "${Xxhash_INCLUDE_DIR}")
 endif()
+
+# Some builds of the library choose AVX2 or AVX-512 bodies at run time. Sets Xxhash_X86_DISPATCH where this one does.
+if(Xxhash_FOUND AND NOT DEFINED Xxhash_X86_DISPATCH)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES Xxhash::Xxhash)
+  check_cxx_source_compiles("#include <xxh_x86dispatch.h>
+int main() { return static_cast<int>(XXH3_64bits_dispatch(\"\", 0)); }" Xxhash_X86_DISPATCH)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()

@@ -78,7 +78,7 @@ void piecework::start(operation& op) noexcept {
   op.eio_retries = 0;
   op.held = false;
   op.begun = false;
-  op.alone = false;
+  op.alone = !op.mergeable;
 }
 
 bool piecework::begin(operation& op) noexcept {

@@ -93,6 +93,8 @@ void page_store::impl::aim(page_transfer& t) noexcept {
   t.path = place.path;
   t.operation.file = table->paths()[place.path].file.descriptor();
   t.operation.offset = place.offset;
+  // The cache makes one large folio of one large transfer, and drops no part of a folio: each goes alone there.
+  t.operation.mergeable = !buffered(t);
 }
 
 std::uint64_t page_store::impl::checksum(const page_transfer& t) noexcept {

@@ -34,6 +34,7 @@ struct operation {
   byte_count bytes = 0;      ///< any 64-bit size; split below the kernel's cap by the backend
   byte_count alignment = 1;  ///< continued transfers keep address, offset and length multiples of this
   std::uint8_t urgency = 0;  ///< 0 overtakes 1, and so on up to `least_urgent`; equals go first come, first served
+  bool mergeable = true;     ///< may share a transfer with its neighbours in the file
   /// Must be short and must not throw; may submit further operations.
   void (*complete)(operation& self, result outcome) noexcept = nullptr;
   void* context = nullptr;  ///< the submitter's
