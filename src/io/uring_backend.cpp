@@ -104,17 +104,17 @@ void uring_backend::register_memory(std::span<std::byte> memory) {
   call_on_ring([this, memory] {
     memory_.push_back(memory);
     const int told = work_.refused(interceptor::service::registered_memory);
-    const int refused = told != 0 ? told : ring_->register_buffers(memory_);
-    if (refused != 0) {
+    const uring_ring::registration done =
+        told != 0 ? uring_ring::registration{told, 0} : ring_->register_buffers(memory_);
+    if (done.refusal != 0) {
       byte_count need = 0;
       for (const std::span<std::byte> range : memory_) {
         need += range.size();
       }
-      degradations_.push_back(fmt::format(
-          "registered I/O buffers are refused: {}; {} must be lockable and the limit (RLIMIT_MEMLOCK) is {}; transfers "
-          "go unregistered",
-          describe_errno(refused), format_bytes(need), memlock_limit()));
-      memory_.clear();
+      degradations_.push_back(
+          fmt::format("registered I/O buffers are refused: {}; {} must be lockable and the limit (RLIMIT_MEMLOCK) is "
+                      "{}; {} are registered, transfers elsewhere go unregistered",
+                      describe_errno(done.refusal), format_bytes(need), memlock_limit(), format_bytes(done.bytes)));
     }
   });
 }
@@ -129,7 +129,6 @@ void uring_backend::register_files(std::span<const int> files) {
     if (refused != 0) {
       degradations_.push_back(fmt::format("registered files are refused: {}; {} files go unregistered",
                                           describe_errno(refused), files_.size()));
-      files_.clear();
     }
   });
 }

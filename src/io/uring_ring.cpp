@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <forebay/base/error.hpp>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr byte_count largest_registered_part = 1_GiB;  // EFAULT above
 constexpr std::size_t most_registered_parts = 16384;   // EINVAL above
+constexpr byte_count locked_step = 128_KiB;            // how closely a limit on locked memory is used
 constexpr unsigned entries_beside_depth = 2;           // the wake-up read, and one spare
 
 // Younger headers have names for these; the kernel decides at run time.
@@ -34,9 +36,7 @@ uring_ring::~uring_ring() {
   if (!open_) {
     return;
   }
-  if (!buffers_.empty()) {
-    io_uring_unregister_buffers(&ring_);
-  }
+  unregister_buffers();
   if (!files_.empty()) {
     io_uring_unregister_files(&ring_);
   }
@@ -96,15 +96,22 @@ std::string uring_ring::missing_service() {
   return seen ? std::string() : fmt::format("no completion arrives: {}", describe_errno(status));
 }
 
-int uring_ring::register_buffers(std::span<const std::span<std::byte>> ranges) {
+void uring_ring::unregister_buffers() noexcept {
   if (!buffers_.empty()) {
     io_uring_unregister_buffers(&ring_);
     buffers_.clear();
   }
+}
+
+/// Registers the first `bytes` of the ranges, in parts that the kernel takes: 0 or an errno.
+int uring_ring::register_first(std::span<const std::span<std::byte>> ranges, byte_count bytes) {
+  unregister_buffers();
   std::vector<registered_range> parts;
   for (const std::span<std::byte> range : ranges) {
-    for (byte_count at = 0; at < range.size(); at += largest_registered_part) {
-      parts.push_back({range.data() + at, std::min<byte_count>(largest_registered_part, range.size() - at)});
+    const byte_count wanted = std::min<byte_count>(range.size(), bytes);
+    bytes -= wanted;
+    for (byte_count at = 0; at < wanted; at += largest_registered_part) {
+      parts.push_back({range.data() + at, std::min<byte_count>(largest_registered_part, wanted - at)});
     }
   }
   if (parts.empty()) {
@@ -123,6 +130,33 @@ int uring_ring::register_buffers(std::span<const std::span<std::byte>> ranges) {
     buffers_ = std::move(parts);
   }
   return status;
+}
+
+uring_ring::registration uring_ring::register_buffers(std::span<const std::span<std::byte>> ranges) {
+  byte_count all = 0;
+  for (const std::span<std::byte> range : ranges) {
+    all += range.size();
+  }
+  registration result{register_first(ranges, all), 0};
+  if (result.refusal == 0) {
+    result.bytes = all;
+    return result;
+  }
+  if (result.refusal != ENOMEM) {
+    return result;
+  }
+  // The limit is on all locked pages of the user, of which others may hold some: bisect for what is left of it.
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  byte_count too_many = limit.rlim_cur < all ? align_up(limit.rlim_cur, locked_step) + locked_step : all;
+  while (too_many - result.bytes > locked_step) {
+    const byte_count half = align_down(result.bytes + (too_many - result.bytes) / 2, locked_step);
+    (register_first(ranges, half) == 0 ? result.bytes : too_many) = half;
+  }
+  if (register_first(ranges, result.bytes) != 0) {
+    result.bytes = 0;
+  }
+  return result;
 }
 
 int uring_ring::register_files(std::span<const int> files) {

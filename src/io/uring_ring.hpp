@@ -28,8 +28,13 @@ class uring_ring {
   /// Sets up the ring with the best flags that the kernel takes, and proves that it works. Empty, or why not.
   [[nodiscard]] std::string open(unsigned depth);
 
-  /// 0 or an errno; on failure nothing stays registered of this kind.
-  [[nodiscard]] int register_buffers(std::span<const std::span<std::byte>> ranges);
+  struct registration {
+    int refusal = 0;       ///< errno of the attempt to register all of it
+    byte_count bytes = 0;  ///< registered; after ENOMEM, about as much as the limit on locked memory allows
+  };
+  /// Takes the place of what was registered before.
+  [[nodiscard]] registration register_buffers(std::span<const std::span<std::byte>> ranges);
+  /// 0 or an errno; on failure no file stays registered.
   [[nodiscard]] int register_files(std::span<const int> files);
 
   [[nodiscard]] io_uring_sqe* next_sqe() noexcept { return io_uring_get_sqe(&ring_); }
@@ -80,6 +85,8 @@ class uring_ring {
 
   static constexpr std::size_t prepared_at_most = 128;
 
+  [[nodiscard]] int register_first(std::span<const std::span<std::byte>> ranges, byte_count bytes);
+  void unregister_buffers() noexcept;
   [[nodiscard]] int set_up(unsigned depth);
   [[nodiscard]] std::string missing_service();
   [[nodiscard]] int buffer_index(const std::byte* memory, byte_count bytes) const noexcept;

@@ -156,18 +156,43 @@ TEST(refused_flags, are_left_out_one_set_after_the_other) {
   EXPECT_THAT(child.output, HasSubstr("EINVAL"));
 }
 
-TEST(refused_memory, is_used_unregistered_and_the_limit_and_the_need_are_said_once) {
-  if (run_command("setpriv --version").status != 0 || !has_uring()) {
-    GTEST_SKIP() << "setpriv or io_uring is missing";
-  }
+/// The test `plain` with a limit on locked memory, and without the right to pass over it.
+child_result run_with_locked_bytes(byte_count limit) {
   const std::string drop = ::geteuid() == 0 ? "setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock" : "";
-  const child_result child = run_command(child_test("prlimit --memlock=65536:65536 " + drop, plain));
+  const std::string bytes = std::to_string(limit);
+  return run_command(child_test("prlimit --memlock=" + bytes + ":" + bytes + " " + drop, plain));
+}
+
+class refused_memory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (run_command("setpriv --version").status != 0 || !has_uring()) {
+      GTEST_SKIP() << "setpriv or io_uring is missing";
+    }
+  }
+};
+
+TEST_F(refused_memory, is_used_unregistered_and_the_limit_and_the_need_are_said_once) {
+  const child_result child = run_with_locked_bytes(64_KiB);
   EXPECT_EQ(child.status, 0) << child.output;
   EXPECT_THAT(child.output, HasSubstr("backend: io_uring"));
   EXPECT_EQ(count_of(child.output, "degraded: "), 1U) << child.output;
   EXPECT_THAT(child.output, HasSubstr("ENOMEM"));
   EXPECT_THAT(child.output, HasSubstr("64 KiB"));  // the limit
   EXPECT_THAT(child.output, HasSubstr("4 MiB"));   // the need
+}
+
+TEST_F(refused_memory, is_registered_as_far_as_the_limit_goes) {
+  const child_result child = run_with_locked_bytes(2_MiB);
+  EXPECT_EQ(child.status, 0) << child.output;
+  EXPECT_EQ(count_of(child.output, "degraded: "), 1U) << child.output;
+  EXPECT_THAT(child.output, ::testing::ContainsRegex("; 1(\\.[0-9]+)? MiB are registered"));  // most of the 2
+}
+
+TEST_F(refused_memory, is_registered_where_the_limit_allows_all) {
+  const child_result child = run_with_locked_bytes(8_MiB);
+  EXPECT_EQ(child.status, 0) << child.output;
+  EXPECT_THAT(child.output, Not(HasSubstr("degraded"))) << child.output;
 }
 
 // RLIMIT_FSIZE gives a real short write of the kernel, and EFBIG for what remains.
