@@ -17,6 +17,11 @@ void wait_quietly(stream& s) noexcept {
   }
 }
 
+/// A demand overtakes what is only foreseen, and reads ahead overtake write-backs.
+std::uint8_t urgency_of(const move& m, io::operation_kind kind) {
+  return m.priority == 0 ? 0 : (kind == io::operation_kind::read ? 1 : 2);
+}
+
 bool better(const move* a, const move* b) {
   return std::pair(a->priority, a->sequence) < std::pair(b->priority, b->sequence);
 }
@@ -152,6 +157,10 @@ link_use& mover::storage_link(const move& m, std::uint64_t piece, io::operation_
   return kind == io::operation_kind::read ? load.reads : load.writes;
 }
 
+bool mover::storage_is_full(const move& m, std::uint64_t piece, io::operation_kind kind) {
+  return m.priority != 0 && storage_link(m, piece, kind).bytes_in_flight >= options_.bytes_per_path;
+}
+
 void mover::issue() {
   // Second legs first: they hold staging memory, and their moves are the older ones.
   while (!second_legs_.empty() && h2d_use_.in_flight < options_.copies_in_flight) {
@@ -161,11 +170,11 @@ void mover::issue() {
   }
   for (auto it = second_writes_.begin(); it != second_writes_.end();) {
     task& t = **it;
-    if (storage_link(*t.of, t.piece, io::operation_kind::write).in_flight < options_.transfers_per_path) {
+    if (storage_is_full(*t.of, t.piece, io::operation_kind::write)) {
+      ++it;
+    } else {
       it = second_writes_.erase(it);
       start_storage(t, io::operation_kind::write, t.staging);
-    } else {
-      ++it;
     }
   }
   for (move* m : active_) {
@@ -216,7 +225,7 @@ bool mover::issue_one(move& m) {
 
 bool mover::issue_storage(move& m, std::byte* memory, std::byte* staging) {
   const auto kind = m.way == route::host_to_storage ? io::operation_kind::write : io::operation_kind::read;
-  if (storage_link(m, m.issued, kind).in_flight >= options_.transfers_per_path) {
+  if (storage_is_full(m, m.issued, kind)) {
     if (staging != nullptr) {
       staging_.give_back(staging);
     }
@@ -245,7 +254,9 @@ bool mover::issue_copy(move& m, copy_direction direction, std::byte* staging) {
 void mover::start_storage(task& t, io::operation_kind kind, std::byte* memory) {
   t.at = leg::storage;
   t.started = std::chrono::steady_clock::now();
-  storage_link(*t.of, t.piece, kind).begin(piece_extent(*t.of, t.piece).bytes, t.started);
+  t.link = &storage_link(*t.of, t.piece, kind);  // the store may end it on another path
+  t.link->begin(piece_extent(*t.of, t.piece).bytes, t.started);
+  t.transfer.urgency = urgency_of(*t.of, kind);
   t.transfer.kind = kind;
   t.transfer.page = t.of->page;
   t.transfer.chunk = t.piece;
@@ -262,7 +273,8 @@ void mover::start_copy(task& t, copy_direction direction, std::byte* host) {
   stream& on = down ? *h2d_ : *d2h_;
   t.at = leg::copy;
   t.started = std::chrono::steady_clock::now();
-  (down ? h2d_use_ : d2h_use_).begin(piece.bytes, t.started);
+  t.link = down ? &h2d_use_ : &d2h_use_;
+  t.link->begin(piece.bytes, t.started);
   bool copying = false;
   try {
     std::byte* device = m.device + piece.offset;
@@ -296,15 +308,14 @@ void mover::take_completions() {
 
 void mover::finish_leg(task& t) {
   move& m = *t.of;
+  t.link->end(piece_extent(m, t.piece).bytes, t.ended);
   if (t.at == leg::storage) {
-    storage_link(m, t.piece, t.transfer.kind).end(t.ended);
     if (t.failure == nullptr && m.way == route::storage_to_device) {
       second_legs_.push_back(&t);
       return;
     }
   } else {
     const bool down = m.way == route::host_to_device || m.way == route::storage_to_device;
-    (down ? h2d_use_ : d2h_use_).end(t.ended);
     if (t.failure == nullptr) {
       t.failure = (down ? *h2d_ : *d2h_).failure();
     }

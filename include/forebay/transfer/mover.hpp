@@ -55,14 +55,18 @@ struct move {
 };
 
 struct mover_options {
-  byte_count copy_piece = 4_MiB;     ///< of copies between host and device memory
-  unsigned copies_in_flight = 2;     ///< per direction: a demand fetch waits for no more than these
-  unsigned transfers_per_path = 16;  ///< chunks in flight per storage path and direction
+  byte_count copy_piece = 4_MiB;  ///< of copies between host and device memory
+  unsigned copies_in_flight = 2;  ///< per direction: a demand fetch waits for no more than these
+  /// In flight per storage path and direction: enough for the store to merge neighbours and to keep the drive busy;
+  /// what is in flight can't be overtaken in the mover any more, only in the store. A move of priority 0 is not held up
+  /// by it.
+  byte_count bytes_per_path = 32_MiB;
 };
 
 /// One direction of one link: its load now, and what it has carried. Its rate is bytes over the time it was in use.
 struct link_use {
   unsigned in_flight = 0;
+  byte_count bytes_in_flight = 0;
   byte_count bytes = 0;
   duration busy{};
   time_point busy_since;
@@ -72,8 +76,10 @@ struct link_use {
       busy_since = std::max(now, busy_since);
     }
     bytes += n;
+    bytes_in_flight += n;
   }
-  void end(time_point now) {
+  void end(byte_count n, time_point now) {
+    bytes_in_flight -= n;
     if (--in_flight == 0) {
       busy += std::max(now, busy_since) - busy_since;
       busy_since = now;
@@ -121,6 +127,7 @@ class mover {
     std::uint64_t piece = 0;
     leg at = leg::storage;
     std::byte* staging = nullptr;
+    link_use* link = nullptr;  ///< that the leg under way loads
     page_transfer transfer;
     std::exception_ptr failure;
     time_point started;
@@ -151,6 +158,7 @@ class mover {
   [[nodiscard]] byte_count piece_bytes(const move& m) const noexcept;
   [[nodiscard]] extent piece_extent(const move& m, std::uint64_t piece) const noexcept;
   [[nodiscard]] link_use& storage_link(const move& m, std::uint64_t piece, io::operation_kind kind);
+  [[nodiscard]] bool storage_is_full(const move& m, std::uint64_t piece, io::operation_kind kind);
 
   device& device_;
   page_store* store_;
