@@ -156,7 +156,7 @@ void uring_backend::serve() {
   }
   for (;;) {
     run_call();
-    inbox_.take([this](operation& op) { queue_.push(op); });
+    take_newcomers();
     fire_timers();
     issue();
     if (stop_.load() && idle()) {
@@ -195,9 +195,16 @@ void uring_backend::fire_timers() noexcept {
   }
 }
 
+void uring_backend::take_newcomers() noexcept {
+  if (!inbox_.empty()) {
+    inbox_.take([this](operation& op) { queue_.push(op); });
+  }
+}
+
 void uring_backend::issue() noexcept {
   arm_wake();
   while (ring_->has_room() && !flights_.full()) {
+    take_newcomers();  // each time: what is urgent overtakes what waits
     operation* first = queue_.pop();
     if (first == nullptr) {
       return;

@@ -43,6 +43,7 @@ class uring_backend final : public backend {
   void wake() noexcept;
   void arm_wake() noexcept;
   void fire_timers() noexcept;
+  void take_newcomers() noexcept;
   void issue() noexcept;
   void start(operation* first) noexcept;
   void wait() noexcept;

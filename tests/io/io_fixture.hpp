@@ -95,7 +95,7 @@ class batch {
 
   /// Starts an operation; its index.
   std::size_t start(io::operation_kind kind, int file, byte_count offset, std::byte* memory, byte_count bytes,
-                    byte_count alignment = 1) {
+                    byte_count alignment = 1, std::uint8_t urgency = 0) {
     item* added = nullptr;
     std::size_t index = 0;
     {
@@ -112,6 +112,7 @@ class batch {
     op.memory = memory;
     op.bytes = bytes;
     op.alignment = alignment;
+    op.urgency = urgency;
     op.context = added;
     op.complete = [](io::operation& self, io::result outcome) noexcept {
       auto& mine = *static_cast<item*>(self.context);
