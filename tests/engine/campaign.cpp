@@ -105,16 +105,14 @@ std::string judge_corruption(const trial& t, const corruption_error& e, const st
   return missing.empty() ? "" : "an error that does not name " + missing + ": " + e.what();
 }
 
-/// The engine reports its first failure for ever.
+/// The engine reports the first failure of an iteration for ever.
 std::string judge_latch(engine& e, const std::string& first) {
   try {
     static_cast<void>(e.begin(100));
   } catch (const error& again) {
     return again.what() == first ? "" : "the second failure is another: '" + first + "', then '" + again.what() + "'";
-  } catch (const usage_error&) {
-    return "";  // outside of an iteration a failed read or write need not latch
   }
-  return "";
+  return "the engine goes on after '" + first + "'";
 }
 
 /// Runs and judges; the engine lives and dies in here.
@@ -139,7 +137,7 @@ void run_engine(const trial& t, const std::filesystem::path& directory, tier_byt
     found.error = failure.what();
     found.problem = std::string("an error of the wrong type, or a stall: ") + failure.what();
   }
-  if (found.problem.empty()) {
+  if (found.problem.empty() && program.stopped_in_iteration()) {
     found.problem = judge_latch(e, found.error);
   }
 }

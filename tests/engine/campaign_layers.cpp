@@ -129,6 +129,7 @@ void layers::run(engine& e) {
   seen_.assign(iterations * steps_.size(), 0);
   for (std::uint64_t n = 0; n < iterations; ++n) {
     iteration it = e.begin(n);
+    iterating_ = true;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const order_step& step = steps_[s];
       const bool on_device = step.options.where == place::device;
@@ -148,6 +149,7 @@ void layers::run(engine& e) {
       }
     }
     it.finish();
+    iterating_ = false;
   }
 }
 

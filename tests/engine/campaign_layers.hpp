@@ -22,6 +22,9 @@ class layers {
   /// Gives the persistent tensors their first contents and iterates. Throws what the engine throws.
   void run(engine& e);
 
+  /// Whether `run` ended inside of an iteration: what fails there fails the engine.
+  [[nodiscard]] bool stopped_in_iteration() const { return iterating_; }
+
   /// What is different from the same program on plain vectors: steps that saw something else, tensors that hold
   /// something else. Reads every tensor. Empty: nothing.
   [[nodiscard]] std::string difference(engine& e) const;
@@ -33,6 +36,7 @@ class layers {
   std::vector<order_step> steps_;
   std::vector<tensor_id> ids_;
   std::vector<std::uint64_t> seen_;
+  bool iterating_ = false;
 };
 
 }  // namespace forebay::campaign
