@@ -8,37 +8,42 @@ constexpr double mix_memory = 1.0 - 1 / 1e3;  // of the bytes per direction, fro
 
 }  // namespace
 
-void rate_meter::look(time_point now) noexcept {
+/// At a completion. What the clock did not see stays out of `queued_`.
+void rate_meter::look(io::operation_kind kind, byte_count bytes, time_point now) noexcept {
+  const bool new_burst = now - queued_.since > rate_burst_time;
+  if (clock_ == closing && new_burst) {
+    end_windows(queued_.since);
+  }
+  if (clock_ != stopped && new_burst) {
+    clock_ = running;
+  }
   any_.pass(now);
-  run_clock(now);
+  if (clock_ == running || clock_ == closing) {
+    queued_.add(kind, bytes);
+    queued_.pass(now);
+  }
+  queued_.since = now;
   queued_.look_at = queued_.transfers + std::max(1U, queued_.transfers / 4);
-  if (clock_ != starting && queued_.full()) {
-    take_in(queued_, false);
-    queued_.restart(now);
-    any_.restart(now);
-  } else if (any_.full() && any_.transfers > 2 * queued_.transfers) {
+  if (in_flight_ == 0) {
+    clock_ = stopped;
+    if (queued_.full()) {
+      end_windows(now);
+    }
+  } else if (clock_ == stopped) {
+    clock_ = starting;
+  } else if (clock_ == running && queued_.full()) {
+    clock_ = closing;
+  }
+  if (any_.full() && any_.transfers > 2 * queued_.transfers) {
     take_in(any_, true);
     any_.restart(now);
   }
-  before_ = clock_ == running ? before_ : queued_;
 }
 
-/// At a completion. Leaves out of `queued_` what the clock did not see.
-void rate_meter::run_clock(time_point now) noexcept {
-  if (clock_ == starting && now - queued_.since > rate_burst_time) {
-    clock_ = running;
-  }
-  if (clock_ == running) {
-    queued_.pass(now);
-  } else {
-    queued_ = before_;
-    queued_.since = now;
-  }
-  if (in_flight_ == 0) {
-    clock_ = stopped;
-  } else if (clock_ == stopped) {
-    clock_ = starting;
-  }
+void rate_meter::end_windows(time_point at) noexcept {
+  take_in(queued_, false);
+  queued_.restart(at);
+  any_.restart(at);
 }
 
 void rate_meter::take_in(const window& seen, bool as_lower_bound) noexcept {
@@ -48,23 +53,30 @@ void rate_meter::take_in(const window& seen, bool as_lower_bound) noexcept {
   }
   known_.bytes_read = known_.bytes_read * mix_memory + seen.bytes_read;
   known_.bytes_written = known_.bytes_written * mix_memory + seen.bytes_written;
-  const double seconds = to_seconds(seen.busy);
-  const auto known_or = [](double rate, double otherwise) { return rate > 0 ? rate : otherwise; };
-  const double read = known_or(known_.read, known_or(known_.write, bytes / seconds));
-  const double write = known_or(known_.write, known_or(known_.read, bytes / seconds));
-  // The window took `speed` times less than the rates foretold.
-  const double speed = (seen.bytes_read / read + seen.bytes_written / write) / seconds;
-  if (as_lower_bound && speed < 1 && known_.read + known_.write > 0) {
+  assume_missing_rates(seen);
+  const auto seconds_at = [](double moved, double rate) { return moved > 0 ? moved / rate : 0.0; };
+  // How many times faster the window went than the rates foretold.
+  const double speed =
+      (seconds_at(seen.bytes_read, known_.read) + seconds_at(seen.bytes_written, known_.write)) / to_seconds(seen.busy);
+  if (as_lower_bound && speed < 1) {
     return;
   }
-  const auto renew = [&](double& rate, double assumed, double part) {
-    if (part > 0) {
-      const double weight = rate > 0 ? newest_window * part : 1.0;
-      rate = assumed * (1 + weight * (speed - 1));
+  known_.read *= 1 + newest_window * seen.bytes_read / bytes * (speed - 1);
+  known_.write *= 1 + newest_window * seen.bytes_written / bytes * (speed - 1);
+}
+
+/// The first window with reads, or with writes, gives their rate: what the other direction leaves of its time.
+void rate_meter::assume_missing_rates(const window& seen) noexcept {
+  constexpr double least_part = 0.1;  // of the time; below, the rest says little, and both count as equally fast
+  const double seconds = to_seconds(seen.busy);
+  const auto assume = [&](double& rate, double moved, double other_rate, double other_moved) {
+    if (rate <= 0 && moved > 0) {
+      const double left = other_rate > 0 ? seconds - other_moved / other_rate : seconds * moved / (moved + other_moved);
+      rate = left > least_part * seconds ? moved / left : (moved + other_moved) / seconds;
     }
   };
-  renew(known_.read, read, seen.bytes_read / bytes);
-  renew(known_.write, write, seen.bytes_written / bytes);
+  assume(known_.read, seen.bytes_read, known_.write, seen.bytes_written);
+  assume(known_.write, seen.bytes_written, known_.read, seen.bytes_read);
 }
 
 }  // namespace forebay::store_detail

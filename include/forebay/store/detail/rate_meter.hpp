@@ -50,10 +50,11 @@ class rate_meter {
   void end(io::operation_kind kind, byte_count bytes, Now&& now) noexcept {
     const std::scoped_lock lock(mutex_);
     any_.add(kind, bytes);
-    queued_.add(kind, bytes);
     --in_flight_;
     if (in_flight_ == 0 || clock_ != running || queued_.worth_a_look()) {
-      look(now());
+      look(kind, bytes, now());
+    } else {
+      queued_.add(kind, bytes);
     }
   }
 
@@ -75,7 +76,7 @@ class rate_meter {
       (kind == io::operation_kind::read ? bytes_read : bytes_written) += static_cast<double>(bytes);
       ++transfers;
     }
-    [[nodiscard]] bool worth_a_look() const noexcept { return transfers >= look_at; }
+    [[nodiscard]] bool worth_a_look() const noexcept { return transfers + 1 >= look_at; }
     [[nodiscard]] bool full() const noexcept { return transfers >= rate_window_transfers && busy >= rate_window_time; }
     void pass(time_point now) noexcept {
       busy += std::max(now, since) - since;
@@ -86,18 +87,19 @@ class rate_meter {
       since = now;
     }
   };
-  /// `starting`: at the first completions of a busy period, as long as they may be one burst.
-  enum clock_state : std::uint8_t { stopped, starting, running };
+  /// `starting`: at the first completions of a busy period, as long as they may be one burst. `closing`: the window is
+  /// full and ends with the present burst.
+  enum clock_state : std::uint8_t { stopped, starting, running, closing };
 
-  void look(time_point now) noexcept;
-  void run_clock(time_point now) noexcept;
+  void look(io::operation_kind kind, byte_count bytes, time_point now) noexcept;
+  void end_windows(time_point at) noexcept;
   void take_in(const window& seen, bool as_lower_bound) noexcept;
+  void assume_missing_rates(const window& seen) noexcept;
 
   mutable std::mutex mutex_;
   unsigned in_flight_ = 0;
   window any_;     // with at least one transfer in flight
   window queued_;  // as said above
-  window before_;  // `queued_` when the clock started
   clock_state clock_ = stopped;
   measured_rate known_;
 };
