@@ -11,6 +11,12 @@ namespace forebay::io {
 
 namespace {
 
+backend_options with_usual_limits(backend_options options) {
+  options.depth = options.depth == 0 ? usual_depth : options.depth;
+  options.merge = options.merge == 0 ? usual_merge : options.merge;
+  return options;
+}
+
 std::unique_ptr<backend> make_unwrapped(const backend_options& options) {
   std::vector<std::string> degradations;
   if (options.kind != backend_kind::threads) {
@@ -29,7 +35,7 @@ std::unique_ptr<backend> make_unwrapped(const backend_options& options) {
 }  // namespace
 
 std::unique_ptr<backend> make_backend(const backend_options& options) {
-  std::unique_ptr<backend> made = make_unwrapped(options);
+  std::unique_ptr<backend> made = make_unwrapped(with_usual_limits(options));
   return options.wrap == nullptr ? std::move(made) : options.wrap(std::move(made));
 }
 

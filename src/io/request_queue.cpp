@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <forebay/base/contract.hpp>
+
 namespace forebay::io::detail {
 
 request_queue::request_queue(unsigned depth, byte_count merge)
@@ -14,6 +16,13 @@ void request_queue::set_files(std::span<const int> files) {
     lanes_.emplace_back();
     lanes_.back().file = file;
   }
+}
+
+void request_queue::set_limits(unsigned depth, byte_count merge) {
+  FOREBAY_EXPECTS(depth > 0 && merge > 0, "a tuned depth and merge are above 0");
+  FOREBAY_EXPECTS(empty(), "depth and merge are tuned while no operation waits");
+  depth_ = depth;
+  merge_ = merge;
 }
 
 std::uint8_t request_queue::lane_of(int file) const noexcept {

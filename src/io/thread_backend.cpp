@@ -66,6 +66,11 @@ void thread_backend::register_files(std::span<const int> files) {
   queue_.set_files(files_);
 }
 
+void thread_backend::tune(unsigned depth, byte_count merge) {
+  const std::scoped_lock lock(mutex_);
+  queue_.set_limits(depth, merge);
+}
+
 void thread_backend::submit(operation& op) noexcept {
   detail::piecework::start(op);
   const std::scoped_lock lock(mutex_);

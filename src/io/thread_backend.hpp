@@ -25,6 +25,7 @@ class thread_backend final : public backend {
   void submit(operation& op) noexcept override;
   void register_memory(std::span<std::byte>) override {}
   void register_files(std::span<const int> files) override;
+  void tune(unsigned depth, byte_count merge) override;
   [[nodiscard]] std::string name() const override { return "threads"; }
   [[nodiscard]] std::vector<std::string> degradations() const override { return degradations_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -131,6 +132,21 @@ void uring_backend::register_files(std::span<const int> files) {
                                           describe_errno(refused), files_.size()));
     }
   });
+}
+
+void uring_backend::tune(unsigned depth, byte_count merge) {
+  // Where the ring or the table of flights is smaller than the depth, they bound it.
+  std::exception_ptr refusal;
+  call_on_ring([this, depth, merge, &refusal] {
+    try {
+      queue_.set_limits(depth, merge);
+    } catch (...) {
+      refusal = std::current_exception();
+    }
+  });
+  if (refusal != nullptr) {
+    std::rethrow_exception(refusal);
+  }
 }
 
 std::vector<std::string> uring_backend::degradations() const {

@@ -32,6 +32,7 @@ class uring_backend final : public backend {
   void submit(operation& op) noexcept override;
   void register_memory(std::span<std::byte> memory) override;
   void register_files(std::span<const int> files) override;
+  void tune(unsigned depth, byte_count merge) override;
   [[nodiscard]] std::string name() const override { return "io_uring"; }
   [[nodiscard]] std::vector<std::string> degradations() const override;
 

@@ -98,11 +98,15 @@ enum class backend_kind : std::uint8_t { automatic, uring, threads };
 
 class backend;
 
+/// What automatic depth and merging are, as long as nobody has measured anything better.
+inline constexpr unsigned usual_depth = 64;
+inline constexpr byte_count usual_merge = 4_MiB;
+
 struct backend_options {
   backend_kind kind = backend_kind::automatic;
-  unsigned depth = 64;                       ///< kernel-level transfers in flight at most, per file
-  byte_count merge = 4_MiB;                  ///< neighbours in a file that wait together become one transfer up to this
-  unsigned threads = 4;                      ///< of the thread-pool backend
+  unsigned depth = 0;  ///< kernel-level transfers in flight at most, per file; 0: automatic, `usual_depth` until tuned
+  byte_count merge = 0;  ///< neighbours in a file that wait together become one transfer up to this; 0: automatic
+  unsigned threads = 4;  ///< of the thread-pool backend
   interceptor* faults = nullptr;             ///< not owned; outlives the backend
   byte_count largest_transfer = 0x7ffff000;  ///< the kernel's cap; tests lower it
   unsigned transient_retries = 16;           ///< of EINTR, EAGAIN, EBUSY, ENOMEM without progress; EIO: 2
@@ -127,6 +131,11 @@ class backend {
   /// they are (mapped, open) until the backend is destroyed.
   virtual void register_memory(std::span<std::byte> memory) = 0;
   virtual void register_files(std::span<const int> files) = 0;
+
+  /// From now on this depth per file and this largest merged transfer (both above 0), whatever the options said. Only
+  /// while nothing is submitted and not complete. A backend that wraps another passes it on. \throws usage_error for 0,
+  /// and when an operation is seen to wait.
+  virtual void tune(unsigned /*depth*/, byte_count /*merge*/) {}
 
   /// "io_uring" or "threads".
   [[nodiscard]] virtual std::string name() const = 0;

@@ -25,6 +25,9 @@ class request_queue {
 
   /// These files get a depth of their own; all others share one. Call while nothing waits or is in the kernel.
   void set_files(std::span<const int> files);
+  /// Another depth and another largest run, both above 0, while nothing waits: runs are found by stretches of `merge`
+  /// bytes. \throws usage_error otherwise.
+  void set_limits(unsigned depth, byte_count merge);
 
   void push(operation& op) noexcept;
   /// Puts an operation that has had its turn before all others of its urgency.
