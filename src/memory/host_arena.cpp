@@ -176,6 +176,19 @@ byte_count host_arena::huge_bytes_resident() const {
   return detail::smaps_of(address(mapping_.data()), address(mapping_.data()) + mapping_.size()).huge_bytes;
 }
 
+std::string host_arena::describe() const {
+  const std::string all = format_bytes(memory_.size());
+  switch (pages_) {
+    case page_kind::base_pages:
+      return all + " on pages of " + format_bytes(base_page);
+    case page_kind::transparent_huge_pages:
+      return all + " on transparent huge pages, of which the kernel shows " + format_bytes(huge_bytes_resident());
+    case page_kind::huge_pages:
+      break;
+  }
+  return all + " on huge pages, of which the kernel shows " + format_bytes(huge_bytes_resident());
+}
+
 void host_arena::unmap() noexcept {
   if (!mapping_.empty()) {
     ::munmap(mapping_.data(), mapping_.size());

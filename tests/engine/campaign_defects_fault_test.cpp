@@ -1,6 +1,8 @@
 // The campaign is worth what it finds: defects that storage code has been seen with, planted between store and backend,
 // and each is found by the very seeds that the right code passes.
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -35,12 +37,6 @@ constexpr bool under_race_detector = __has_feature(thread_sanitizer);
 constexpr bool under_race_detector = false;
 #endif
 
-/// The race detector sees what threads of this process do to memory that is in use, and not what the kernel does for a
-/// ring. A planted race would end the run before the campaign could judge it.
-bool races_in_sight(defect what) {
-  return under_race_detector && (what == defect::completes_early || what == defect::completions_exchanged);
-}
-
 class planted_defect : public ::testing::TestWithParam<planted> {};
 
 TEST_P(planted_defect, is_found_by_the_campaign) {
@@ -48,9 +44,6 @@ TEST_P(planted_defect, is_found_by_the_campaign) {
   std::uint64_t seed = 0;
   for (; seed < seeds_given && problem.empty(); ++seed) {
     campaign::trial t = campaign::make_trial(seed);
-    if (races_in_sight(GetParam().what) && t.how.kind == io::backend_kind::threads) {
-      continue;
-    }
     t.how.defect = campaign::plant(GetParam().what);
     if (GetParam().what == defect::partial_submit) {
       t.how.stall_limit = std::chrono::milliseconds(1000);
@@ -61,19 +54,24 @@ TEST_P(planted_defect, is_found_by_the_campaign) {
   std::cout << "found after " << seed << " seeds: " << problem << "\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(campaign, planted_defect,
-                         ::testing::Values(planted{defect::result_never_read, "result_never_read", wrong_bytes},
-                                           planted{defect::errno_lost, "errno_lost", "no fault explains"},
-                                           planted{defect::partial_submit, "partial_submit",
-                                                   "stall: .*could not be served"},
-                                           planted{defect::partial_success, "partial_success", wrong_bytes},
-                                           planted{defect::short_length, "short_length", wrong_bytes},
-                                           planted{defect::short_offset, "short_offset", wrong_bytes},
-                                           planted{defect::tail_dropped, "tail_dropped", wrong_bytes},
-                                           planted{defect::completes_early, "completes_early", wrong_bytes},
-                                           planted{defect::completions_exchanged, "completions_exchanged", wrong_bytes},
-                                           planted{defect::descriptor_left, "descriptor_left", "descriptors are left"},
-                                           planted{defect::file_left, "file_left", "files are left behind"}),
+std::vector<planted> planted_defects_here() {
+  std::vector<planted> all{{defect::result_never_read, "result_never_read", wrong_bytes},
+                           {defect::errno_lost, "errno_lost", "no fault explains"},
+                           {defect::partial_submit, "partial_submit", "stall: .*could not be served"},
+                           {defect::partial_success, "partial_success", wrong_bytes},
+                           {defect::short_length, "short_length", wrong_bytes},
+                           {defect::short_offset, "short_offset", wrong_bytes},
+                           {defect::tail_dropped, "tail_dropped", wrong_bytes},
+                           {defect::descriptor_left, "descriptor_left", "descriptors are left"},
+                           {defect::file_left, "file_left", "files are left behind"}};
+  if (!under_race_detector) {  // which finds these two itself, and ends the run before the campaign can judge it
+    all.push_back({defect::completes_early, "completes_early", wrong_bytes});
+    all.push_back({defect::completions_exchanged, "completions_exchanged", wrong_bytes});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(campaign, planted_defect, ::testing::ValuesIn(planted_defects_here()),
                          [](const auto& p) { return std::string(p.param.name); });
 
 // Checksums are what stands between a drive that lies and a wrong number; without them the campaign sees the number.

@@ -105,6 +105,17 @@ TEST(host_arena, what_it_says_about_its_pages_is_what_the_kernel_shows) {
   }
 }
 
+TEST(host_arena, describes_its_size_and_what_the_kernel_shows_of_its_pages) {
+  const host_arena small(8_MiB, {.huge_pages = false});
+  EXPECT_EQ(small.describe(), "8 MiB on pages of 4 KiB");
+  const host_arena a(8_MiB);
+  std::fill(a.memory().begin(), a.memory().end(), std::byte{3});
+  if (a.pages() != page_kind::base_pages) {
+    EXPECT_THAT(a.describe(), ::testing::AllOf(::testing::StartsWith("8 MiB on "), HasSubstr("huge pages"),
+                                               ::testing::EndsWith(format_bytes(a.huge_bytes_resident()))));
+  }
+}
+
 // A process may be denied transparent huge pages while madvise still says yes: only looking tells.
 TEST(host_arena, denied_huge_pages_are_found_by_looking) {
   const pid_t child = ::fork();

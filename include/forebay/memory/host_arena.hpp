@@ -35,6 +35,9 @@ class host_arena {
   [[nodiscard]] page_kind pages() const noexcept { return pages_; }
   /// Bytes of the arena that are on huge pages now, read from the kernel (smaps); 0 when it cannot be told.
   [[nodiscard]] byte_count huge_bytes_resident() const;
+  /// For a report: "192 MiB on transparent huge pages, of which the kernel shows 190 MiB". What is not touched yet is
+  /// on no page, and a machine without free huge pages gives small ones in their place.
+  [[nodiscard]] std::string describe() const;
   /// Services that were refused, one sentence each ("huge pages: ...").
   [[nodiscard]] const std::vector<std::string>& degradations() const noexcept { return degradations_; }
 
