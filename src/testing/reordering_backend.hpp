@@ -33,6 +33,7 @@ class reordering_backend final : public io::backend {
   void submit(io::operation& op) noexcept override;
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
   void register_files(std::span<const int> files) override { inner_->register_files(files); }
+  void tune(unsigned depth, byte_count merge) override { inner_->tune(depth, merge); }
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] std::vector<std::string> degradations() const override { return inner_->degradations(); }
 
