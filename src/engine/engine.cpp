@@ -252,6 +252,9 @@ engine_report engine::report() const {
     r.degradations.push_back(impl_->pinned.refusal);
   }
   if (impl_->store != nullptr) {
+    const storage_tuning tuning = impl_->store->tuning();
+    r.storage_depth = tuning.depth;
+    r.storage_transfer_bytes = tuning.merge;
     append(impl_->store->degradations());
   }
   return r;

@@ -21,6 +21,7 @@ byte_count page_store::padded_bytes(byte_count bytes) const noexcept { return al
 void page_store::reserve(byte_count bytes) {
   const std::scoped_lock lock(impl_->table_mutex);
   impl_->table->reserve(bytes);
+  impl_->tune();
 }
 
 page_id page_store::allocate(byte_count bytes, std::string name) {
@@ -72,6 +73,11 @@ std::string page_store::backend_name() const { return impl_->backend->name(); }
 
 double page_store::checksum_seconds() const noexcept { return impl_->hashing.seconds(); }
 std::vector<path_rate> page_store::measured_rates() const { return impl_->measured_rates(); }
+
+storage_tuning page_store::tuning() const {
+  const std::scoped_lock lock(impl_->table_mutex);
+  return impl_->tuning;
+}
 
 void page_store::weigh_paths(std::vector<double> weights) {
   const std::scoped_lock lock(impl_->table_mutex);

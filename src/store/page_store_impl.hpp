@@ -37,13 +37,16 @@ struct page_store::impl {
   void submit(page_store& store, page_transfer& t) noexcept;
   /// Shares follow what was measured. Under `table_mutex`.
   void adapt();
+  /// Measures depth and merging, when that is possible and not done yet. Under `table_mutex`, after a reservation.
+  void tune();
   [[nodiscard]] std::vector<path_rate> measured_rates() const;
 
   page_store_options options;
   telemetry::timeline* timeline;
   std::vector<store_detail::directory_claim> claims;
-  mutable std::mutex table_mutex;  // of `table` and `degradations`
+  mutable std::mutex table_mutex;  // of `table`, `degradations` and `tuning`
   std::vector<std::string> degradations;
+  storage_tuning tuning;
   std::unique_ptr<store_detail::page_table> table;
   std::vector<telemetry::lane_id> read_lanes;
   std::vector<telemetry::lane_id> write_lanes;
@@ -56,6 +59,7 @@ struct page_store::impl {
  private:
   void open_paths();
   void start_services();
+  void share_as_measured();
   [[nodiscard]] byte_count common_alignment(std::vector<io::direct_file>& files);
   [[nodiscard]] static page_store::impl& of(page_transfer& t) noexcept { return *t.store->impl_; }
   [[nodiscard]] bool buffered(const page_transfer& t) const noexcept;

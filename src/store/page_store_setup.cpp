@@ -138,6 +138,9 @@ void page_store::impl::start_services() {
   try {
     backend = io::make_backend(io_options);
     backend->register_files(descriptors);
+    tuning.depth = io_options.depth != 0 ? io_options.depth : io::usual_depth;
+    tuning.merge = io_options.merge != 0 ? io_options.merge : io::usual_merge;
+    tuning.paths.resize(descriptors.size());
     const unsigned count = std::clamp(std::thread::hardware_concurrency() / cores_per_worker, 1U, most_workers);
     workers = std::make_unique<store_detail::transfer_workers>(count, [this](page_transfer& t) { work(t); });
   } catch (...) {

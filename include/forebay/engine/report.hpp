@@ -34,6 +34,8 @@ struct iteration_report {
 struct engine_report {
   std::string device;
   std::string io_backend;
+  unsigned storage_depth = 0;             ///< transfers in flight per storage path at most; 0 without storage
+  byte_count storage_transfer_bytes = 0;  ///< neighbours become one transfer up to this
   tier_bytes capacity;
   tier_bytes used;
   tier_bytes peak;

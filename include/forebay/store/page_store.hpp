@@ -53,6 +53,22 @@ struct path_rate {
   bool retired = false;  ///< a write failed there for good: it is only read
 };
 
+/// What a path did best with, as measured at the start. All 0: it was not measured.
+struct path_tuning {
+  unsigned depth = 0;
+  byte_count transfer = 0;
+  double read_bytes_per_second = 0;
+  double write_bytes_per_second = 0;
+};
+
+/// How transfers are given to the kernel: see `io::backend_options`.
+struct storage_tuning {
+  unsigned depth = 0;  ///< in use, per path
+  byte_count merge = 0;
+  bool measured = false;           ///< one of the two is what a probe found
+  std::vector<path_tuning> paths;  ///< one per path, in their order
+};
+
 /// A place in storage for one object of fixed size. Its chunks are dealt to the paths in proportion to their rates,
 /// over pages and inside each, and lie side by side on each path where there is such a hole. Paths that are full or
 /// retired are left out.
@@ -113,6 +129,10 @@ class page_store {
   [[nodiscard]] byte_count padded_bytes(byte_count bytes) const noexcept;
   /// Makes room for `bytes` (already padded, all pages of the run) and preallocates the files by their shares; what one
   /// disk refuses goes to the others. \throws capacity_error with path, needed and free. May be called again to grow.
+  /// While nothing is allocated, and unless `io::backend_options` gives both, depth and merging are tuned by a probe of
+  /// at most about half a second per path, once: on an io_uring without an interceptor or emulated rates, for the paths
+  /// with O_DIRECT and at least 256 MiB of these bytes. The largest choice of all paths serves all. What cannot be
+  /// measured stays as usual.
   void reserve(byte_count bytes);
   /// A page for `bytes` bytes; `name` goes into errors. \throws capacity_error when the paths are full.
   [[nodiscard]] page_id allocate(byte_count bytes, std::string name);
@@ -149,6 +169,7 @@ class page_store {
   /// Sets the shares (relative, one weight per path) for new and rewritten pages; measuring goes on from there unless
   /// `page_store_options::adaptive` is false. \throws usage_error for weights that make no sense.
   void weigh_paths(std::vector<double> weights);
+  [[nodiscard]] storage_tuning tuning() const;
   [[nodiscard]] std::string backend_name() const;
   [[nodiscard]] std::vector<std::string> degradations() const;
 
