@@ -111,7 +111,7 @@ void page_table::place(page_entry& entry) {
   if (refusal_ != nullptr) {
     std::rethrow_exception(std::exchange(refusal_, nullptr));
   }
-  throw capacity_error(full_message(entry));
+  throw capacity_error(full_message(entry, account_->free() + align_up(entry.bytes, unit_)));  // it is counted already
 }
 
 /// Dealt among all paths that take writes; without those that turn out to be full, again.
@@ -236,6 +236,19 @@ bool page_table::has_disk_space(std::uint32_t path, byte_count end) {
   }
 }
 
+/// Pages that move leave holes of odd sizes behind. True while whole chunks are left for twice what the run still has
+/// to place: then that always finds its room.
+bool page_table::leaves_room() const {
+  const byte_count to_come = reserved_ - std::min(reserved_, account_->used());
+  byte_count whole = 0;
+  for (const path_space& path : paths_) {
+    for (const auto& [offset, bytes] : path.holes.holes()) {
+      whole += path.retired ? 0 : align_down(bytes, chunk_);
+    }
+  }
+  return whole >= 2 * to_come;
+}
+
 bool page_table::renew(page_id page) {
   page_entry& entry = at(page);
   FOREBAY_EXPECTS(entry.in_flight.load() == 0, "a page with transfers in flight cannot be placed anew");
@@ -259,7 +272,7 @@ bool page_table::renew(page_id page) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     asked[wanted[i]] += padded_chunk(entry, i);
   }
-  if (asked == now) {
+  if (asked == now || (!on_retired && !leaves_room())) {
     dealer_.note(now, part);
     return false;
   }

@@ -112,7 +112,7 @@ page_id page_table::allocate(byte_count bytes, std::string name) {
     entry.states.assign(count, chunk_state::never_written);
     counted = account_->try_reserve(padded);
     if (!counted) {
-      throw capacity_error(full_message(entry));
+      throw capacity_error(full_message(entry, account_->free()));
     }
     place(entry);
   } catch (...) {
@@ -181,10 +181,10 @@ byte_count page_table::padded_chunk(const page_entry& entry, std::uint64_t chunk
   return align_up(chunk_bytes(entry, chunk), unit_);
 }
 
-std::string page_table::full_message(const page_entry& entry) const {
+std::string page_table::full_message(const page_entry& entry, byte_count free) const {
   return fmt::format("the storage tier is full: page '{}' needs {} and {} of {} are free{}", entry.name,
-                     format_bytes(align_up(entry.bytes, unit_)), format_bytes(account_->free()),
-                     format_bytes(account_->capacity()), describe_paths());
+                     format_bytes(align_up(entry.bytes, unit_)), format_bytes(free), format_bytes(account_->capacity()),
+                     describe_paths());
 }
 
 std::string page_table::describe_paths() const {

@@ -108,12 +108,13 @@ class page_table {
   [[nodiscard]] std::optional<extent> take(std::uint32_t path, byte_count bytes);
   [[nodiscard]] bool has_disk_space(std::uint32_t path, byte_count end);
   void give_back(page_entry& entry);
+  [[nodiscard]] bool leaves_room() const;
   void take_again(page_entry& entry, std::vector<chunk_place> places);
   template <typename Visit>
   void for_each_run(const page_entry& entry, Visit&& visit) const;
   [[nodiscard]] byte_count expected_on(const path_set& open) const;
   void preallocate_shares(const std::vector<byte_count>& wanted, byte_count missing);
-  [[nodiscard]] std::string full_message(const page_entry& entry) const;
+  [[nodiscard]] std::string full_message(const page_entry& entry, byte_count free) const;
   [[nodiscard]] std::string describe_paths() const;
 
   std::vector<path_space> paths_;

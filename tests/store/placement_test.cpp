@@ -161,6 +161,30 @@ TEST_F(placement, a_page_that_finds_no_room_elsewhere_stays_and_keeps_its_conten
   EXPECT_EQ(store.used(), 32 * chunk);
 }
 
+TEST_F(placement, renewing_never_takes_the_room_of_pages_to_come) {
+  // Pages of one chunk and a half: those that move leave holes that no chunk fits.
+  constexpr byte_count large_chunk = 4 * chunk;
+  constexpr byte_count bytes = large_chunk + large_chunk / 2;
+  constexpr byte_count count = 24;
+  page_store_options o = options({count / 2 * bytes, count / 2 * bytes});
+  o.chunk = large_chunk;
+  page_store store(std::move(o));
+  store.reserve(count * bytes);
+  std::mt19937_64 random(5);
+  std::vector<page_id> pages;
+  for (byte_count i = 0; i < count; ++i) {
+    pages.push_back(store.allocate(bytes, "p"));
+    write(store, pages.back());
+    for (unsigned k = 0; k < 8; ++k) {
+      store.weigh_paths({static_cast<double>(1 + random() % 9), static_cast<double>(1 + random() % 9)});
+      const page_id page = pages[random() % pages.size()];
+      store.renew(page);
+      write(store, page);
+    }
+  }
+  EXPECT_EQ(store.used(), count * bytes);
+}
+
 /// Holds every transfer before it starts, until it is let go.
 class closed_door final : public io::interceptor {
  public:

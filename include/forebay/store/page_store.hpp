@@ -138,9 +138,10 @@ class page_store {
   [[nodiscard]] page_id allocate(byte_count bytes, std::string name);
   void free(page_id page);
   /// The whole page is about to be rewritten: when its split over the paths is off by a chunk or more from what the
-  /// rates now ask, or part of it lies on a retired path, it is placed anew (where that can be had) and then holds
-  /// nothing until it is written. True when it has moved. Moves no bytes. To be called in the order of the writes.
-  /// \throws usage_error when transfers of the page are in flight.
+  /// rates now ask, or part of it lies on a retired path, it is placed anew (where that can be had, and not where
+  /// capacity is so short that it could cost a page to come its place) and then holds nothing until it is written. True
+  /// when it has moved. Moves no bytes. To be called in the order of the writes. \throws usage_error when transfers of
+  /// the page are in flight.
   bool renew(page_id page);
 
   [[nodiscard]] byte_count chunk_bytes() const noexcept;
