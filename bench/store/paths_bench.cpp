@@ -110,6 +110,12 @@ class two_paths {
     }
     stream_->wait();
   }
+  void print() {
+    for (const path_rate& r : store_->measured_rates()) {
+      std::fprintf(stderr, " [r %.1f w %.1f share %.3f used %.0f]", r.read_bytes_per_second / 1e6, r.write_bytes_per_second / 1e6, r.share, r.used / 1e6);
+    }
+    std::fprintf(stderr, "\n");
+  }
   void slow_down() { limits_.change(1, slowed); }
 
  private:
@@ -125,6 +131,7 @@ class two_paths {
 double ratio_to_sum(two_paths& paths, double sum) {
   const auto start = std::chrono::steady_clock::now();
   paths.iterate();
+  paths.print();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return 2 * static_cast<double>(working_set) / seconds.count() / sum;
 }

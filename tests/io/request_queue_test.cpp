@@ -42,7 +42,7 @@ TEST(request_queue, gives_the_urgent_first_and_equals_in_their_order) {
     ops.push_back(make(ops.size() * 1_MiB, 4_KiB, urgency));
     queue.push(ops.back());
   }
-  for (const std::size_t expected : {1, 3, 4, 0, 5, 2}) {
+  for (const std::size_t expected : {1U, 3U, 4U, 0U, 5U, 2U}) {
     EXPECT_EQ(queue.pop(), &ops[expected]);
   }
   EXPECT_EQ(queue.pop(), nullptr);
@@ -62,7 +62,7 @@ TEST(request_queue, what_is_put_back_is_first_again_among_its_equals) {
   queue.push(ops[2]);
   queue.push(ops[3]);
   queue.push_front(*first);
-  for (const std::size_t expected : {3, 0, 1, 2}) {
+  for (const std::size_t expected : {3U, 0U, 1U, 2U}) {
     EXPECT_EQ(queue.pop(), &ops[expected]);
   }
 }
@@ -70,7 +70,7 @@ TEST(request_queue, what_is_put_back_is_first_again_among_its_equals) {
 TEST(request_queue, neighbours_leave_together_in_the_order_of_the_file) {
   request_queue queue(any_depth, 64_KiB);
   std::deque<operation> ops;
-  for (const byte_count k : {3, 1, 0, 2, 5}) {  // 4 is missing
+  for (const byte_count k : {3_B, 1_B, 0_B, 2_B, 5_B}) {  // 4 is missing
     ops.push_back(make(128_KiB + k * 8_KiB, 8_KiB));
     queue.push(ops.back());
   }

@@ -60,7 +60,7 @@ struct mover_options {
   /// In flight per storage path and direction: enough for the store to merge neighbours and to keep the drive busy;
   /// what is in flight can't be overtaken in the mover any more, only in the store. A move of priority 0 is not held up
   /// by it.
-  byte_count bytes_per_path = 32_MiB;
+  byte_count bytes_per_path = 16_MiB;
 };
 
 /// One direction of one link: its load now, and what it has carried. Its rate is bytes over the time it was in use.
