@@ -105,11 +105,21 @@ without_randomisation() {
   if setarch --addr-no-randomize true 2>/dev/null; then setarch --addr-no-randomize "$@"; else "$@"; fi
 }
 
+# Whether file systems of several kinds can be made and mounted here (packages xfsprogs and btrfs-progs, loop devices).
+can_make_images() {
+  local tool
+  for tool in losetup mkfs.ext4 mkfs.xfs mkfs.btrfs; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "$tool" >/dev/null || return 1
+  done
+  unshare -m losetup -f >/dev/null 2>&1
+}
+
 # Conditions of this machine under which tests/expected_skips.txt may foresee a skip.
 conditions() {
   echo always
   compgen -G '/dev/nvidia[0-9]*' >/dev/null || echo no-gpu
   [ "$(id -u)" -eq 0 ] || echo not-root
+  can_make_images || echo no-images
   local probe=$builds/uring_probe
   printf '#include <liburing.h>\nint main() { io_uring ring; return io_uring_queue_init(2, &ring, 0) != 0; }\n' |
     g++ -x c++ - -o "$probe" -luring

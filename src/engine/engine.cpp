@@ -240,6 +240,7 @@ engine_report engine::report() const {
   engine_report r;
   r.device = impl_->device->name();
   r.io_backend = impl_->store == nullptr ? "none" : impl_->store->backend_name();
+  r.host_pages = impl_->host.describe();
   r.capacity = capacity();
   r.used = used();
   r.peak = peak();

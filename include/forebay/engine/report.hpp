@@ -34,6 +34,7 @@ struct iteration_report {
 struct engine_report {
   std::string device;
   std::string io_backend;
+  std::string host_pages;                 ///< what the host tier's memory lies on, as the kernel shows it
   unsigned storage_depth = 0;             ///< transfers in flight per storage path at most; 0 without storage
   byte_count storage_transfer_bytes = 0;  ///< neighbours become one transfer up to this
   tier_bytes capacity;
