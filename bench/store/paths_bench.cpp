@@ -112,7 +112,7 @@ class two_paths {
   }
   void print() {
     for (const path_rate& r : store_->measured_rates()) {
-      std::fprintf(stderr, " [r %.1f w %.1f share %.3f used %.0f]", r.read_bytes_per_second / 1e6, r.write_bytes_per_second / 1e6, r.share, r.used / 1e6);
+      std::fprintf(stderr, " [r %.1f w %.1f share %.3f used %.0f]", r.read_bytes_per_second / 1e6, r.write_bytes_per_second / 1e6, r.share, static_cast<double>(r.used) / 1e6);
     }
     std::fprintf(stderr, "\n");
   }
