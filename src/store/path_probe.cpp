@@ -17,13 +17,14 @@ using io::operation_kind;
 
 constexpr std::array<byte_count, 3> probed_blocks{256_KiB, 1_MiB, largest_probed_block};
 constexpr std::array<unsigned, 3> probed_depths{4, 16, 64};
-constexpr unsigned most_trials = 8;  // of a shape: the best counts, for what disturbs one only slows it
-constexpr byte_count always_probed_in_flight = 4_MiB;  // however slow the drive is
-constexpr byte_count probed_bytes = 64_MiB;            // at the start of the file
+constexpr unsigned least_trials = 2;
+constexpr unsigned most_trials = 8;          // of a shape: the best counts, for what disturbs one only slows it
+constexpr byte_count probed_bytes = 64_MiB;  // at the start of the file
 constexpr unsigned fill_depth = 4;
 constexpr std::chrono::milliseconds fill_time{100};
 constexpr std::chrono::milliseconds trial_time{6};
 constexpr std::chrono::milliseconds time_per_path{500};
+constexpr std::chrono::milliseconds most_time_per_path{1000};  // where the trials that are needed take so long
 
 /// Keeps a number of transfers in flight: each completion starts the next one.
 class load {
@@ -117,23 +118,25 @@ class load {
   bool failed_ = false;
 };
 
-/// The trials go round all shapes, so that a slow moment of the drive does not hit both of one shape.
-void measure(load& on, byte_count span, std::vector<shape_rate>& found, time_point deadline) {
+/// The trials go round all shapes, so that a slow moment of the drive does not hit all of one shape. False when there
+/// was no time for as many as a choice needs.
+bool measure(load& on, byte_count span, std::vector<shape_rate>& found, time_point start) {
   std::array<double, 2> fastest{};
   for (unsigned trial = 0; trial < most_trials; ++trial) {
+    const bool needed = trial < least_trials;
+    const time_point deadline = start + (needed ? most_time_per_path : time_per_path);
     for (shape_rate& s : found) {
       for (const operation_kind kind : {operation_kind::read, operation_kind::write}) {
         // What is in flight when the time is over still has to come.
         double& rate_known = fastest[static_cast<std::size_t>(kind)];
         const auto in_flight = static_cast<double>(s.shape.in_flight());
         const duration drain = rate_known > 0 ? from_seconds(in_flight / rate_known) : duration{};
-        const bool needed = trial == 0 && s.shape.in_flight() <= always_probed_in_flight;
-        if (!needed && std::chrono::steady_clock::now() + std::max<duration>(trial_time, drain) > deadline) {
-          return;
+        if (std::chrono::steady_clock::now() + std::max<duration>(trial_time, drain) > deadline) {
+          return !needed;
         }
         const double rate = on.run(kind, s.shape, span, trial_time, ~byte_count{0});
         if (on.failed()) {
-          return;
+          return false;
         }
         rate_known = std::max(rate_known, rate);
         double& best = kind == operation_kind::read ? s.read : s.write;
@@ -141,6 +144,30 @@ void measure(load& on, byte_count span, std::vector<shape_rate>& found, time_poi
       }
     }
   }
+  return true;
+}
+
+template <typename Counts>
+shape_rate best_where(const std::vector<shape_rate>& tried, Counts&& counts) {
+  shape_rate best;
+  for (const shape_rate& s : tried) {
+    best = counts(s) && s.both() > best.both() ? s : best;
+  }
+  return best;
+}
+
+bool is_equal(const shape_rate& s, const shape_rate& best) {
+  return s.both() > 0 && s.both() >= best.both() * (1 - equal_rates);
+}
+
+/// The least depth with which blocks of this size do what they do at best.
+unsigned depth_enough_for(byte_count block, const std::vector<shape_rate>& tried) {
+  const shape_rate best = best_where(tried, [&](const shape_rate& s) { return s.shape.block == block; });
+  unsigned least = best.shape.depth;
+  for (const shape_rate& s : tried) {
+    least = s.shape.block == block && is_equal(s, best) ? std::min(least, s.shape.depth) : least;
+  }
+  return least;
 }
 
 }  // namespace
@@ -170,26 +197,28 @@ std::vector<transfer_shape> shapes_to_try(unsigned depth, byte_count merge) {
 }
 
 std::optional<shape_rate> choose_shape(const std::vector<shape_rate>& tried) {
-  double best = 0;
-  for (const shape_rate& s : tried) {
-    best = std::max(best, s.both());
+  const shape_rate best = best_where(tried, [](const shape_rate&) { return true; });
+  if (best.both() <= 0) {
+    return {};
   }
-  std::optional<shape_rate> chosen;
+  transfer_shape chosen;
   for (const shape_rate& s : tried) {
-    if (s.both() <= 0 || s.both() < best * (1 - worth_more_in_flight)) {
-      continue;
+    chosen.block = is_equal(s, best) ? std::max(chosen.block, s.shape.block) : chosen.block;
+  }
+  for (const shape_rate& s : tried) {
+    if (s.both() > 0 && s.shape.block <= chosen.block) {
+      chosen.depth = std::max(chosen.depth, depth_enough_for(s.shape.block, tried));
     }
-    const bool less = !chosen || s.shape.in_flight() < chosen->shape.in_flight() ||
-                      (s.shape.in_flight() == chosen->shape.in_flight() && s.shape.block > chosen->shape.block);
-    chosen = less ? s : chosen;
   }
-  return chosen;
+  const shape_rate known = best_where(
+      tried, [&](const shape_rate& s) { return s.shape.block == chosen.block && s.shape.depth <= chosen.depth; });
+  return shape_rate{chosen, known.read, known.write};
 }
 
 std::vector<shape_rate> measure_shapes(io::backend& backend, int file, byte_count bytes, byte_count alignment,
                                        const std::vector<transfer_shape>& shapes) noexcept {
   try {
-    const time_point deadline = std::chrono::steady_clock::now() + time_per_path;
+    const time_point start = std::chrono::steady_clock::now();
     host_arena memory(largest_probed_block);
     std::memset(memory.memory().data(), 0, memory.size());
     load on(backend, file, alignment, memory.memory());
@@ -200,10 +229,10 @@ std::vector<shape_rate> measure_shapes(io::backend& backend, int file, byte_coun
     for (const transfer_shape& shape : shapes) {
       found.push_back({shape, 0, 0});
     }
-    if (!on.failed()) {
-      measure(on, on.moved(), found, deadline);
+    if (on.failed() || !measure(on, on.moved(), found, start)) {
+      return {};
     }
-    return on.failed() ? std::vector<shape_rate>{} : found;
+    return found;
   } catch (...) {  // no memory: measuring is a service
     return {};
   }

@@ -130,9 +130,9 @@ class page_store {
   /// Makes room for `bytes` (already padded, all pages of the run) and preallocates the files by their shares; what one
   /// disk refuses goes to the others. \throws capacity_error with path, needed and free. May be called again to grow.
   /// While nothing is allocated, and unless `io::backend_options` gives both, depth and merging are tuned by a probe of
-  /// at most about half a second per path, once: on an io_uring without an interceptor or emulated rates, for the paths
-  /// with O_DIRECT and at least 256 MiB of these bytes. The largest choice of all paths serves all. What cannot be
-  /// measured stays as usual.
+  /// about half a second per path (a second on slow ones), once: on an io_uring without an interceptor or emulated
+  /// rates, for the paths with O_DIRECT and at least 256 MiB of these bytes. The largest choice of all paths serves
+  /// all. What cannot be measured stays as usual.
   void reserve(byte_count bytes);
   /// A page for `bytes` bytes; `name` goes into errors. \throws capacity_error when the paths are full.
   [[nodiscard]] page_id allocate(byte_count bytes, std::string name);

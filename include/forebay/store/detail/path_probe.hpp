@@ -25,9 +25,8 @@ struct shape_rate {
   [[nodiscard]] double both() const noexcept { return read > 0 && write > 0 ? 2 / (1 / read + 1 / write) : 0; }
 };
 
-/// Rates that differ by less count as equal: then what keeps less in flight is better, for urgent transfers wait for
-/// all of it.
-inline constexpr double worth_more_in_flight = 0.03;
+/// Rates that differ by less count as equal.
+inline constexpr double equal_rates = 0.03;
 
 /// No shape that is tried has more in flight.
 inline constexpr byte_count most_probed_in_flight = 64_MiB;
@@ -40,15 +39,17 @@ inline constexpr byte_count least_probed_share = 256_MiB;
 /// given in `io::backend_options`: what is not 0 is not varied.
 [[nodiscard]] std::vector<transfer_shape> shapes_to_try(unsigned depth, byte_count merge);
 
-/// The one with the least in flight of those whose `both` is within `worth_more_in_flight` of the best; of equal ones
-/// the larger blocks. Nothing when no shape has both rates.
+/// The block: the largest whose best rate equals the best of all, for larger ones cost less of the processor. The
+/// depth: the least with which that block and every smaller one reach what they do at best, for transfers that find no
+/// neighbours to be merged with have to keep the drive busy as well, and urgent ones wait for what is in flight. The
+/// rates: the block's best ones with at most that depth. By `both`; nothing when no shape has it.
 [[nodiscard]] std::optional<shape_rate> choose_shape(const std::vector<shape_rate>& tried);
 
 /// Measures how fast an open file of at least `largest_probed_block` preallocated bytes is read and written in each of
-/// the shapes, for about half a second at most unless the path is very slow. Overwrites up to 64 MiB at its start with
-/// zeros. Returns what it found out in that time, nothing after any I/O error or when there is no memory. Call while
-/// nothing else uses the backend, whose depth is at least that of the shapes, and the file. `alignment`: of offsets and
-/// lengths.
+/// the shapes, within about half a second, or one on slow paths. Overwrites up to 64 MiB at its start with zeros.
+/// Nothing when each shape could not be tried twice in that time, after any I/O error, and when there is no memory.
+/// Call while nothing else uses the backend, whose depth is at least that of the shapes, and the file. `alignment`: of
+/// offsets and lengths.
 [[nodiscard]] std::vector<shape_rate> measure_shapes(io::backend& backend, int file, byte_count bytes,
                                                      byte_count alignment,
                                                      const std::vector<transfer_shape>& shapes) noexcept;
