@@ -1,6 +1,6 @@
 // Two paths as one: the rate of writing all pages and reading them all again, as a part of the sum of the paths'
 // limits, iteration by iteration; then one path slows to a third in mid-run. FOREBAY_BENCH_DIRECTORY says where; the
-// current directory otherwise.
+// current directory otherwise. An idle drive or a file system in memory: what others do to a busy drive counts as well.
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -110,12 +110,6 @@ class two_paths {
     }
     stream_->wait();
   }
-  void print() {
-    for (const path_rate& r : store_->measured_rates()) {
-      std::fprintf(stderr, " [r %.1f w %.1f share %.3f used %.0f]", r.read_bytes_per_second / 1e6, r.write_bytes_per_second / 1e6, r.share, static_cast<double>(r.used) / 1e6);
-    }
-    std::fprintf(stderr, "\n");
-  }
   void slow_down() { limits_.change(1, slowed); }
 
  private:
@@ -131,7 +125,6 @@ class two_paths {
 double ratio_to_sum(two_paths& paths, double sum) {
   const auto start = std::chrono::steady_clock::now();
   paths.iterate();
-  paths.print();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return 2 * static_cast<double>(working_set) / seconds.count() / sum;
 }
