@@ -32,9 +32,11 @@ byte_count page_store::impl::real_bytes(const page_transfer& t) const noexcept {
 
 void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
   // Once for the transfer, and once for this call, which may still run when the transfer has ended.
-  FOREBAY_ASSERT(inside.enter() && inside.enter());
+  FOREBAY_ASSERT(inside.enter(2));
   t.store = &store;
-  t.submitted = std::chrono::steady_clock::now();
+  if (timeline != nullptr) {
+    t.submitted = std::chrono::steady_clock::now();
+  }
   if (!prepare(t)) {
     t.at_worker_before_io = false;
     workers->post(t);  // completes on a thread of the store, never inside submit

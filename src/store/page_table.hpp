@@ -29,15 +29,15 @@ struct chunk_place {
 enum class chunk_state : std::uint8_t { never_written, written, write_failed };
 
 /// One page. Place, sum and state of a chunk belong to the one transfer of that chunk that may be in flight.
-struct page_entry {
-  std::string name;
+struct alignas(64) page_entry {
   byte_count bytes = 0;
   std::uint32_t generation = 0;
   bool live = false;
   std::vector<chunk_place> chunks;
-  std::vector<std::uint64_t> sums;
   std::vector<chunk_state> states;
+  std::vector<std::uint64_t> sums;
   std::atomic<std::uint32_t> in_flight{0};
+  std::string name;  // last: transfers need the rest
 };
 
 /// A path's file with the account of its space.

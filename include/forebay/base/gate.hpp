@@ -13,14 +13,14 @@ namespace forebay {
 /// lock.
 class gate {
  public:
-  /// False once the gate is closed: the work must not start.
-  [[nodiscard]] bool enter() noexcept {
+  /// Counts `entries`, each of which leaves by itself. False once the gate is closed: the work must not start.
+  [[nodiscard]] bool enter(unsigned entries = 1) noexcept {
     std::uint64_t state = state_.load(std::memory_order_relaxed);
     do {
       if ((state & closed_bit) != 0) {
         return false;
       }
-    } while (!state_.compare_exchange_weak(state, state + one_entry, std::memory_order_acq_rel));
+    } while (!state_.compare_exchange_weak(state, state + entries * one_entry, std::memory_order_acq_rel));
     return true;
   }
 

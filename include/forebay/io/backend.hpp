@@ -26,36 +26,37 @@ inline constexpr std::uint8_t least_urgent = 3;
 
 /// One transfer between memory and a file. Intrusive: the caller owns it and keeps it and its memory alive until
 /// `complete` has been called, exactly once, on a thread of the backend.
-struct operation {
+struct alignas(64) operation {
   operation_kind kind = operation_kind::read;
-  int file = -1;          ///< open descriptor
-  byte_count offset = 0;  ///< bytes from the start of the file
+  std::uint8_t urgency = 0;  ///< 0 overtakes 1, and so on up to `least_urgent`; equals go first come, first served
+  bool mergeable = true;     ///< may share a transfer with its neighbours in the file
+  int file = -1;             ///< open descriptor
+  byte_count offset = 0;     ///< bytes from the start of the file
   std::byte* memory = nullptr;
   byte_count bytes = 0;      ///< any 64-bit size; split below the kernel's cap by the backend
   byte_count alignment = 1;  ///< continued transfers keep address, offset and length multiples of this
-  std::uint8_t urgency = 0;  ///< 0 overtakes 1, and so on up to `least_urgent`; equals go first come, first served
-  bool mergeable = true;     ///< may share a transfer with its neighbours in the file
   /// Must be short and must not throw; may submit further operations.
   void (*complete)(operation& self, result outcome) noexcept = nullptr;
   void* context = nullptr;  ///< the submitter's
 
-  // The backend's own, between submit and complete.
+  // The backend's own, between submit and complete. A cache line is what a queue touches: with tens of thousands of
+  // small operations waiting, cache misses are what they cost.
+  bool held = false;      ///< `not_before` holds a result back (else it delays a try)
+  bool begun = false;     ///< the piece has been shown to the interceptor
+  bool alone = false;     ///< is not merged with others (any more)
+  std::uint8_t lane = 0;  ///< of the request queue
   operation* next = nullptr;
   operation* previous = nullptr;
-  operation* child = nullptr;      ///< in the timer heap
   operation* near_next = nullptr;  ///< among those that wait for the same stretch of the file
   operation* near_previous = nullptr;
   operation* together = nullptr;  ///< what follows in the same transfer
   byte_count done = 0;            ///< bytes known to have moved
   byte_count piece_bytes = 0;     ///< length of the kernel-level transfer under way
   std::int64_t outcome = 0;       ///< its result
+  operation* child = nullptr;     ///< in the timer heap
   time_point not_before{};        ///< when the result counts, or the next try starts
   std::uint32_t retries = 0;      ///< transient errors in a row
   std::uint32_t eio_retries = 0;  ///< EIO of the whole operation
-  bool held = false;              ///< `not_before` holds a result back (else it delays a try)
-  bool begun = false;             ///< the piece has been shown to the interceptor
-  bool alone = false;             ///< is not merged with others (any more)
-  std::uint8_t lane = 0;          ///< of the request queue
 };
 
 /// Sees every kernel-level transfer of a backend, and may change its outcome: the seam for fault injection, rate limits
