@@ -112,8 +112,7 @@ operation* request_queue::first_of(lane& l) noexcept {
 }
 
 bool request_queue::can_pop() const noexcept {
-  return std::any_of(lanes_.begin(), lanes_.end(),
-                     [this](const lane& l) { return l.waiting > 0 && l.in_kernel < depth_; });
+  return std::any_of(lanes_.begin(), lanes_.end(), [this](const lane& l) { return may_start(l); });
 }
 
 bool request_queue::has_room() const noexcept {
@@ -124,10 +123,12 @@ bool request_queue::has_room() const noexcept {
 operation* request_queue::pop() noexcept {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = lanes_[(turn_ + i) % lanes_.size()];
-    if (l.waiting > 0 && l.in_kernel < depth_) {
+    if (may_start(l)) {
       turn_ = (turn_ + i + 1) % lanes_.size();
       ++l.in_kernel;
-      return run_around(*first_of(l));
+      operation& first = *first_of(l);
+      l.most_urgent += first.urgency == 0 ? 1U : 0U;
+      return run_around(first);
     }
   }
   return nullptr;

@@ -129,7 +129,7 @@ void thread_backend::run(operation& first) noexcept {
     const std::scoped_lock lock(mutex_);
     queue_.landed(first);
     if (queue_.can_pop()) {
-      changed_.notify_one();  // the file has room for another transfer
+      changed_.notify_all();  // the file has room for another transfer, and after a demand for several
     }
   }
   if (ended.rest != nullptr) {

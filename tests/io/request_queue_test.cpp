@@ -43,7 +43,8 @@ TEST(request_queue, gives_the_urgent_first_and_equals_in_their_order) {
     queue.push(ops.back());
   }
   for (const std::size_t expected : {1U, 3U, 4U, 0U, 5U, 2U}) {
-    EXPECT_EQ(queue.pop(), &ops[expected]);
+    ASSERT_EQ(queue.pop(), &ops[expected]);
+    queue.landed(ops[expected]);
   }
   EXPECT_EQ(queue.pop(), nullptr);
   EXPECT_TRUE(queue.empty());
@@ -63,7 +64,8 @@ TEST(request_queue, what_is_put_back_is_first_again_among_its_equals) {
   queue.push(ops[3]);
   queue.push_front(*first);
   for (const std::size_t expected : {3U, 0U, 1U, 2U}) {
-    EXPECT_EQ(queue.pop(), &ops[expected]);
+    ASSERT_EQ(queue.pop(), &ops[expected]);
+    queue.landed(ops[expected]);
   }
 }
 
@@ -128,6 +130,31 @@ TEST(request_queue, files_have_their_depth_each_and_take_turns) {
   EXPECT_TRUE(queue.has_room());
   EXPECT_EQ(queue.pop(), &ops[5]);
   EXPECT_EQ(queue.pop(), nullptr);
+}
+
+TEST(request_queue, nothing_joins_a_demand_in_the_kernel_but_other_demands) {
+  request_queue queue(any_depth, 4_KiB);
+  const std::vector<int> files{5, 6};
+  queue.set_files(files);
+  std::deque<operation> ops;
+  ops.push_back(make(0, 8_KiB, 0, operation_kind::read, 5));
+  ops.push_back(make(1_MiB, 8_KiB, 1, operation_kind::read, 5));
+  ops.push_back(make(2_MiB, 8_KiB, 1, operation_kind::read, 6));
+  ops.push_back(make(3_MiB, 8_KiB, 0, operation_kind::read, 5));
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    queue.push(ops[i]);
+  }
+  std::set<operation*> started{queue.pop(), queue.pop()};
+  EXPECT_EQ(started, (std::set<operation*>{&ops[0], &ops[2]}));  // the other file goes on
+  EXPECT_FALSE(queue.can_pop());
+  EXPECT_EQ(queue.pop(), nullptr);
+  queue.push(ops[3]);
+  EXPECT_EQ(queue.pop(), &ops[3]);
+  queue.landed(ops[0]);
+  EXPECT_FALSE(queue.can_pop());
+  queue.landed(ops[3]);
+  EXPECT_TRUE(queue.can_pop());
+  EXPECT_EQ(queue.pop(), &ops[1]);
 }
 
 /// Random pushes and pops: every operation leaves once, runs are gapless, alike and within the limit; and where all

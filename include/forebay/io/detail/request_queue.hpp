@@ -14,9 +14,10 @@ namespace forebay::io::detail {
 inline constexpr std::size_t largest_run = 128;
 
 /// Operations that wait for the kernel. The more urgent of a file go first, equals first come, first served; each file
-/// has at most `depth` transfers in the kernel, and files take turns. Operations that wait for neighbouring places in a
-/// file, in the same direction and equally urgent, leave together as one run of up to `merge` bytes: a drive moves one
-/// large transfer much faster than many small ones.
+/// has at most `depth` transfers in the kernel, and files take turns. While a file has something of urgency 0 in the
+/// kernel, nothing of another urgency follows it there: a drive shares its rate among all that it has been given.
+/// Operations that wait for neighbouring places in a file, in the same direction and equally urgent, leave together as
+/// one run of up to `merge` bytes: a drive moves one large transfer much faster than many small ones.
 ///
 /// Pushing and popping never allocate. Not thread-safe.
 class request_queue {
@@ -39,7 +40,11 @@ class request_queue {
   /// The same with those that are linked by `together`; their order stays.
   void push_front_all(operation* first) noexcept;
   /// A transfer of this operation's file is over.
-  void landed(const operation& op) noexcept { --lanes_[op.lane].in_kernel; }
+  void landed(const operation& op) noexcept {
+    lane& l = lanes_[op.lane];
+    --l.in_kernel;
+    l.most_urgent -= op.urgency == 0 ? 1U : 0U;
+  }
 
   [[nodiscard]] bool empty() const noexcept { return waiting_ == 0; }
   [[nodiscard]] bool can_pop() const noexcept;
@@ -58,6 +63,7 @@ class request_queue {
   struct lane {
     int file = -1;
     unsigned in_kernel = 0;
+    unsigned most_urgent = 0;  // of those, of urgency 0
     std::size_t waiting = 0;
     std::array<line, least_urgent + std::size_t{1}> lines{};
   };
@@ -70,6 +76,9 @@ class request_queue {
   [[nodiscard]] bool same_stretch(const operation& a, const operation& b) const noexcept;
   void enter(operation& op, bool front) noexcept;
   void remove(operation& op) noexcept;
+  [[nodiscard]] bool may_start(const lane& l) const noexcept {
+    return l.waiting > 0 && l.in_kernel < depth_ && (l.most_urgent == 0 || l.lines.front().first != nullptr);
+  }
   [[nodiscard]] operation* first_of(lane& l) noexcept;
   [[nodiscard]] operation* run_around(operation& op) noexcept;
 
