@@ -256,6 +256,8 @@ engine_report engine::report() const {
     const storage_tuning tuning = impl_->store->tuning();
     r.storage_depth = tuning.depth;
     r.storage_transfer_bytes = tuning.merge;
+    r.storage_paths = impl_->store->measured_rates();
+    r.checksum_seconds = impl_->store->checksum_seconds();
     append(impl_->store->degradations());
   }
   return r;

@@ -86,9 +86,16 @@ TEST_P(storage_paths, one_that_fails_for_writing_in_mid_run_changes_no_number) {
       faults->fail(error_number, fault_trigger{4}, {io::operation_kind::write, -1, path});
       run(4);
       expect_right();
-      EXPECT_THAT(e->report().degradations,
-                  Contains(AllOf(HasSubstr(directory_of(static_cast<std::size_t>(path)).string()),
-                                 HasSubstr(strerrorname_np(error_number)), HasSubstr("retired"))))
+      const engine_report report = e->report();
+      ASSERT_EQ(report.storage_paths.size(), 3U);
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(report.storage_paths[static_cast<std::size_t>(i)].retired, i == path);
+        EXPECT_EQ(report.storage_paths[static_cast<std::size_t>(i)].directory,
+                  directory_of(static_cast<std::size_t>(i)));
+      }
+      EXPECT_GT(report.checksum_seconds, 0.0);
+      EXPECT_THAT(report.degradations, Contains(AllOf(HasSubstr(directory_of(static_cast<std::size_t>(path)).string()),
+                                                      HasSubstr(strerrorname_np(error_number)), HasSubstr("retired"))))
           << path;
     }
   }

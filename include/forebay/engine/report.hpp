@@ -6,6 +6,7 @@
 
 #include <forebay/base/bytes.hpp>
 #include <forebay/memory/tier.hpp>
+#include <forebay/store/page_store.hpp>
 
 namespace forebay {
 
@@ -37,6 +38,8 @@ struct engine_report {
   std::string host_pages;                 ///< what the host tier's memory lies on, as the kernel shows it
   unsigned storage_depth = 0;             ///< transfers in flight per storage path at most; 0 without storage
   byte_count storage_transfer_bytes = 0;  ///< neighbours become one transfer up to this
+  std::vector<path_rate> storage_paths;   ///< rates as measured so far, and how the paths share the pages
+  double checksum_seconds = 0.0;          ///< of processor time so far, estimated from a sample
   tier_bytes capacity;
   tier_bytes used;
   tier_bytes peak;
