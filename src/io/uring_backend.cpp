@@ -244,8 +244,8 @@ void uring_backend::start(operation* first) noexcept {
 
 void uring_backend::wait() noexcept {
   // With every file's depth used up, a completion comes before a newcomer could start: nobody has to wake us then.
-  asleep_.store(queue_.has_room());
-  const bool more = !inbox_.empty() || queue_.can_pop();
+  asleep_.store(queue_.has_room() && !flights_.full());
+  const bool more = !inbox_.empty() || (queue_.can_pop() && !flights_.full());
   const time_point deadline = more ? time_point{} : (timers_.empty() ? time_point::max() : timers_.earliest());
   const int status = ring_->submit_and_wait(deadline);
   asleep_.store(false);
