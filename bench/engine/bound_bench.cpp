@@ -204,6 +204,18 @@ double largest_ratio(const link_bytes& moved, const plan::link_volume& required)
                    ratio(moved.storage_written, required.storage_written)});
 }
 
+void add(link_bytes& total, const link_bytes& moved) {
+  total.h2d += moved.h2d;
+  total.d2h += moved.d2h;
+  total.storage_read += moved.storage_read;
+  total.storage_written += moved.storage_written;
+}
+
+link_bytes mean(const link_bytes& total, std::size_t iterations) {
+  const byte_count n = iterations;
+  return {total.h2d / n, total.d2h / n, total.storage_read / n, total.storage_written / n};
+}
+
 void iteration_over_bound(benchmark::State& state) {
   const regime& r = regimes[state.range(0)];
   state.SetLabel(r.name);
@@ -224,8 +236,10 @@ void iteration_over_bound(benchmark::State& state) {
   }
   std::vector<double> seconds;
   iteration_report last;
+  link_bytes total;  // what is required holds in the long run: an iteration may bring what the next one then need not
   for (auto _ : state) {
     last = m.iterate(n++);
+    add(total, last.moved);
     seconds.push_back(last.seconds);
     state.SetIterationTime(last.seconds);
   }
@@ -233,14 +247,15 @@ void iteration_over_bound(benchmark::State& state) {
   const plan::link_volume required = bound.required_bytes();
   state.counters["bound_s"] = least;
   state.counters["over_bound"] = seconds[seconds.size() / 2] / least;
-  state.counters["over_required"] = largest_ratio(last.moved, required);
-  state.counters["h2d_MB"] = static_cast<double>(last.moved.h2d) / 1e6;
+  const link_bytes moved = mean(total, seconds.size());
+  state.counters["over_required"] = largest_ratio(moved, required);
+  state.counters["h2d_MB"] = static_cast<double>(moved.h2d) / 1e6;
   state.counters["h2d_req"] = static_cast<double>(required.h2d) / 1e6;
-  state.counters["d2h_MB"] = static_cast<double>(last.moved.d2h) / 1e6;
+  state.counters["d2h_MB"] = static_cast<double>(moved.d2h) / 1e6;
   state.counters["d2h_req"] = static_cast<double>(required.d2h) / 1e6;
-  state.counters["read_MB"] = static_cast<double>(last.moved.storage_read) / 1e6;
+  state.counters["read_MB"] = static_cast<double>(moved.storage_read) / 1e6;
   state.counters["read_req"] = static_cast<double>(required.storage_read) / 1e6;
-  state.counters["write_MB"] = static_cast<double>(last.moved.storage_written) / 1e6;
+  state.counters["write_MB"] = static_cast<double>(moved.storage_written) / 1e6;
   state.counters["write_req"] = static_cast<double>(required.storage_written) / 1e6;
   state.counters["stall_s"] = last.stall_seconds;
   state.counters["predicted_s"] = last.predicted_seconds;
