@@ -45,6 +45,7 @@ bool page_store::impl::go_elsewhere(page_transfer& t) noexcept {
     leave_window(t);
   }
   t.outcome = {};
+  t.parts_left = 1;
   aim(t);
   start_io(t);
   return true;

@@ -23,11 +23,11 @@ namespace forebay {
 
 /// The parts of a store, in the order in which they are built; they end in the reverse order.
 ///
-/// A transfer goes submit -> [worker: checksum of a write] -> [window of a buffered file] -> I/O backend -> [worker:
-/// checksum of a read, cache drop, error] -> complete. Checksums are computed on workers: XXH3 takes 35 to 55
-/// microseconds per MiB, which on the ring's thread would hold up every other completion. Small chunks
-/// are hashed where they are: a hop to a worker costs more. A write that fails for good goes back from the last worker
-/// to the backend, with another path.
+/// A transfer goes submit -> [window of a buffered file] -> I/O backend, beside it [worker: checksum of a write] ->
+/// [worker: checksum of a read, cache drop, error] -> complete. Checksums are computed on workers: XXH3 takes 35 to 55
+/// microseconds per MiB, which on the ring's thread would hold up every other completion. Reads of small chunks are
+/// hashed where they are: a hop to a worker costs more. A write that fails for good goes back from the last worker to
+/// the backend, with another path.
 struct page_store::impl {
   impl(page_store_options wanted, telemetry::timeline* line);
   ~impl();

@@ -1,5 +1,6 @@
 #include "store/page_store_impl.hpp"
 
+#include <atomic>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -14,7 +15,12 @@ namespace {
 
 using store_detail::chunk_state;
 
-constexpr byte_count hash_in_place = 64_KiB;  // 2 to 4 microseconds: no more than the hop to a worker
+/// Whether nothing but what the caller has just done was left of the transfer.
+bool is_last_part(page_transfer& t) noexcept {
+  return std::atomic_ref(t.parts_left).fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+constexpr byte_count hash_in_place = 16_KiB;  // at most a microsecond: less than the hop to a worker
 
 }  // namespace
 
@@ -38,12 +44,16 @@ void page_store::impl::submit(page_store& store, page_transfer& t) noexcept {
     t.submitted = std::chrono::steady_clock::now();
   }
   if (!prepare(t)) {
-    t.at_worker_before_io = false;
+    t.unhashed = false;
     workers->post(t);  // completes on a thread of the store, never inside submit
-  } else if (t.at_worker_before_io && real_bytes(t) > hash_in_place) {
+  } else if (t.unhashed && buffered(t)) {
+    workers->post(t);  // one queue at a time: the window's comes after the worker's
+  } else if (t.unhashed) {
+    // The memory stays as it is until the transfer is complete, so the drive and the checksum need not wait for each
+    // other; the transfer is over when both are.
+    t.parts_left = 2;
+    start_io(t);
     workers->post(t);
-  } else if (t.at_worker_before_io) {
-    work(t);
   } else {
     start_io(t);
   }
@@ -76,7 +86,8 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
     t.failure = std::current_exception();
     return false;
   }
-  t.at_worker_before_io = !reads && checked(t);
+  t.unhashed = !reads && checked(t);
+  t.parts_left = 1;
   t.operation = {};
   t.operation.kind = t.kind;
   aim(t);
@@ -105,13 +116,17 @@ std::uint64_t page_store::impl::checksum(const page_transfer& t) noexcept {
 }
 
 void page_store::impl::work(page_transfer& t) noexcept {
-  if (!t.at_worker_before_io) {
+  if (!t.unhashed) {
     conclude(t);
     return;
   }
-  t.at_worker_before_io = false;
+  t.unhashed = false;
   t.entry->sums[t.chunk] = checksum(t);
-  start_io(t);
+  if (buffered(t)) {
+    start_io(t);
+  } else if (is_last_part(t)) {
+    conclude(t);
+  }
 }
 
 void page_store::impl::start_io(page_transfer& t) noexcept {
@@ -140,6 +155,9 @@ void page_store::impl::io_completed(io::operation& op, io::result outcome) noexc
   t.outcome = outcome;
   if (!self.buffered(t)) {
     self.take_from_backend(t);
+  }
+  if (!is_last_part(t)) {
+    return;  // its checksum is not done; who computes it concludes
   }
   if (self.needs_worker_after(t)) {
     self.workers->post(t);
@@ -171,6 +189,7 @@ void page_store::impl::conclude(page_transfer& t) noexcept {
   if (complete && t.kind == io::operation_kind::read && checked(t) && t.rereads == 0 &&
       checksum(t) != t.entry->sums[t.chunk]) {
     ++t.rereads;  // the fault may lie in the transfer, not on the drive
+    t.parts_left = 1;
     give_to_backend(t);
     return;
   }

@@ -101,7 +101,8 @@ struct page_transfer {
   io::result outcome;
   std::exception_ptr failure;
   time_point submitted{};
-  bool at_worker_before_io = false;
+  bool unhashed = false;         ///< a write whose checksum a worker still has to compute
+  std::uint32_t parts_left = 0;  ///< of I/O and checksum, which go on at once; used as an atomic
   // Of a write that went on elsewhere: its first fault.
   bool rerouted = false;
   std::uint32_t fault_path = 0;
