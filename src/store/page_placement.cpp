@@ -18,7 +18,7 @@ template <typename Visit>
 void page_table::for_each_run(const page_entry& entry, Visit&& visit) const {
   std::vector<extent> runs(paths_.size());
   for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
-    const chunk_place& at = entry.chunks[i];
+    const chunk_place& at = entry.chunks[i].place;
     if (at.offset == nowhere) {
       continue;
     }
@@ -41,12 +41,14 @@ void page_table::for_each_run(const page_entry& entry, Visit&& visit) const {
 
 void page_table::give_back(page_entry& entry) {
   for_each_run(entry, [this](std::uint32_t path, extent run) { paths_[path].holes.free(run); });
-  std::fill(entry.chunks.begin(), entry.chunks.end(), chunk_place{});
+  for (chunk_record& chunk : entry.chunks) {
+    chunk.place = {};
+  }
 }
 
 /// Undoes `give_back`: nobody has taken anything since.
-void page_table::take_again(page_entry& entry, std::vector<chunk_place> places) {
-  entry.chunks = std::move(places);
+void page_table::take_again(page_entry& entry, const std::vector<chunk_record>& chunks) {
+  entry.chunks = chunks;
   for_each_run(entry, [this](std::uint32_t path, extent run) {
     const bool taken = paths_[path].holes.allocate_at(run);
     FOREBAY_ASSERT(taken);
@@ -65,7 +67,7 @@ std::vector<byte_count> page_table::pieces(const page_entry& entry) const {
 std::vector<byte_count> page_table::bytes_on_paths(const page_entry& entry) const {
   std::vector<byte_count> result(paths_.size(), 0);
   for (std::size_t i = 0; i < entry.chunks.size(); ++i) {
-    result[entry.chunks[i].path] += padded_chunk(entry, i);
+    result[entry.chunks[i].place.path] += padded_chunk(entry, i);
   }
   return result;
 }
@@ -146,7 +148,7 @@ bool page_table::place_scattered(page_entry& entry) {
     }
     const auto path = static_cast<std::uint32_t>(roomiest);
     if (const std::optional<extent> taken = take(path, padded_chunk(entry, i))) {
-      entry.chunks[i++] = {path, taken->offset};
+      entry.chunks[i++].place = {path, taken->offset};
     } else {
       open[roomiest] = false;
     }
@@ -191,7 +193,7 @@ bool page_table::place_on(page_entry& entry, const std::vector<std::uint32_t>& w
       }
       offset = single->offset;
     }
-    entry.chunks[i] = {path, offset};
+    entry.chunks[i].place = {path, offset};
     offset += padded_chunk(entry, i);
   }
   return true;

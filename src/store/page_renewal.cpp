@@ -23,8 +23,8 @@ bool page_table::leaves_room() const {
 bool page_table::renew(page_id page) {
   page_entry& entry = at(page);
   FOREBAY_EXPECTS(entry.in_flight.load() == 0, "a page with transfers in flight cannot be placed anew");
-  if (std::all_of(entry.states.begin(), entry.states.end(),
-                  [](chunk_state state) { return state == chunk_state::never_written; })) {
+  if (std::all_of(entry.chunks.begin(), entry.chunks.end(),
+                  [](const chunk_record& chunk) { return chunk.state == chunk_state::never_written; })) {
     return false;  // it has just been placed
   }
   const std::vector<byte_count> now = bytes_on_paths(entry);
@@ -47,7 +47,7 @@ bool page_table::renew(page_id page) {
     dealer_.note(now, part);
     return false;
   }
-  const std::vector<chunk_place> old = entry.chunks;
+  const std::vector<chunk_record> old = entry.chunks;
   give_back(entry);
   std::uint32_t failed = 0;
   if (place_as(entry, wanted, failed)) {
@@ -57,7 +57,9 @@ bool page_table::renew(page_id page) {
     dealer_.note(now, part);
     return false;
   }
-  std::fill(entry.states.begin(), entry.states.end(), chunk_state::never_written);
+  for (chunk_record& chunk : entry.chunks) {
+    chunk.state = chunk_state::never_written;
+  }
   return true;
 }
 
@@ -71,7 +73,7 @@ bool page_table::retire(std::uint32_t path) {
 }
 
 bool page_table::move_chunk(page_entry& entry, std::uint64_t chunk) {
-  const chunk_place old = entry.chunks[chunk];
+  const chunk_place old = entry.chunks[chunk].place;
   const byte_count bytes = padded_chunk(entry, chunk);
   path_set open = writable();
   open[old.path] = false;
@@ -82,7 +84,7 @@ bool page_table::move_chunk(page_entry& entry, std::uint64_t chunk) {
     }
     const std::uint32_t path = dealer_.deal({bytes}, part).front();
     if (const std::optional<extent> place = take(path, bytes)) {
-      entry.chunks[chunk] = {path, place->offset};
+      entry.chunks[chunk].place = {path, place->offset};
       paths_[old.path].holes.free({old.offset, bytes});
       std::vector<byte_count> moved(paths_.size(), 0);
       moved[path] = bytes;

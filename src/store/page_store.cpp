@@ -55,7 +55,7 @@ byte_count page_store::padded_chunk_bytes(page_id page, std::uint64_t chunk) con
 
 std::size_t page_store::path_of(page_id page, std::uint64_t chunk) const {
   const std::scoped_lock lock(impl_->table_mutex);
-  return impl_->table->chunk_at(page, chunk).chunks[chunk].path;
+  return impl_->table->chunk_at(page, chunk).chunks[chunk].place.path;
 }
 
 std::size_t page_store::path_count() const noexcept { return impl_->table->paths().size(); }

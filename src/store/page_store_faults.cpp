@@ -77,11 +77,11 @@ void page_store::impl::judge(page_transfer& t) {
   }
   if (t.rereads > 0) {
     const std::uint64_t found = checksum(t);
-    if (found != t.entry->sums[t.chunk]) {
+    if (found != t.entry->chunks[t.chunk].sum) {
       throw corruption_error(fmt::format(
           "{}: wanted {} bytes with checksum {:016x}, got {} bytes with {:016x}, twice (errno 0): the drive "
           "or the memory returns wrong data",
-          describe(t), t.operation.bytes, t.entry->sums[t.chunk], t.outcome.bytes, found));
+          describe(t), t.operation.bytes, t.entry->chunks[t.chunk].sum, t.outcome.bytes, found));
     }
   }
 }

@@ -72,12 +72,12 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
     const std::scoped_lock lock(table_mutex);
     t.entry = nullptr;
     store_detail::page_entry& entry = table->chunk_at(t.page, t.chunk);
-    if (reads && entry.states[t.chunk] != chunk_state::written) {
+    if (reads && entry.chunks[t.chunk].state != chunk_state::written) {
       throw usage_error(fmt::format(
           "chunk {} of page '{}' is read, but {}", t.chunk, entry.name,
-          entry.states[t.chunk] == chunk_state::never_written ? "was never written" : "its last write failed"));
+          entry.chunks[t.chunk].state == chunk_state::never_written ? "was never written" : "its last write failed"));
     }
-    if (!reads && table->paths()[entry.chunks[t.chunk].path].retired) {
+    if (!reads && table->paths()[entry.chunks[t.chunk].place.path].retired) {
       static_cast<void>(table->move_chunk(entry, t.chunk));  // else where it is: the path may take it all the same
     }
     t.entry = &entry;
@@ -102,7 +102,7 @@ bool page_store::impl::prepare(page_transfer& t) noexcept {
 
 /// Points the operation at the chunk's place.
 void page_store::impl::aim(page_transfer& t) noexcept {
-  const store_detail::chunk_place place = t.entry->chunks[t.chunk];
+  const store_detail::chunk_place place = t.entry->chunks[t.chunk].place;
   t.path = place.path;
   t.operation.file = table->paths()[place.path].file.descriptor();
   t.operation.offset = place.offset;
@@ -121,7 +121,7 @@ void page_store::impl::work(page_transfer& t) noexcept {
     return;
   }
   t.unhashed = false;
-  t.entry->sums[t.chunk] = checksum(t);
+  t.entry->chunks[t.chunk].sum = checksum(t);
   if (buffered(t)) {
     start_io(t);
   } else if (is_last_part(t)) {
@@ -187,7 +187,7 @@ void page_store::impl::conclude(page_transfer& t) noexcept {
   }
   const bool complete = t.outcome.error_number == 0 && t.outcome.bytes == t.operation.bytes;
   if (complete && t.kind == io::operation_kind::read && checked(t) && t.rereads == 0 &&
-      checksum(t) != t.entry->sums[t.chunk]) {
+      checksum(t) != t.entry->chunks[t.chunk].sum) {
     ++t.rereads;  // the fault may lie in the transfer, not on the drive
     t.parts_left = 1;
     give_to_backend(t);
@@ -202,7 +202,7 @@ void page_store::impl::conclude(page_transfer& t) noexcept {
     t.failure = std::current_exception();
   }
   if (t.kind == io::operation_kind::write) {
-    t.entry->states[t.chunk] = t.failure == nullptr ? chunk_state::written : chunk_state::write_failed;
+    t.entry->chunks[t.chunk].state = t.failure == nullptr ? chunk_state::written : chunk_state::write_failed;
   }
   if (in_window) {
     leave_window(t);

@@ -108,8 +108,6 @@ page_id page_table::allocate(byte_count bytes, std::string name) {
   bool counted = false;
   try {
     entry.chunks.assign(count, {});
-    entry.sums.assign(count, 0);
-    entry.states.assign(count, chunk_state::never_written);
     counted = account_->try_reserve(padded);
     if (!counted) {
       throw capacity_error(full_message(entry, account_->free()));

@@ -28,15 +28,20 @@ struct chunk_place {
 
 enum class chunk_state : std::uint8_t { never_written, written, write_failed };
 
-/// One page. Place, sum and state of a chunk belong to the one transfer of that chunk that may be in flight.
+/// Belongs to the one transfer of the chunk that may be in flight.
+struct chunk_record {
+  chunk_place place;
+  std::uint64_t sum = 0;
+  chunk_state state = chunk_state::never_written;
+};
+
+/// One page. What a transfer touches lies on one cache line, and another with the chunk's record.
 struct alignas(64) page_entry {
   byte_count bytes = 0;
   std::uint32_t generation = 0;
   bool live = false;
-  std::vector<chunk_place> chunks;
-  std::vector<chunk_state> states;
-  std::vector<std::uint64_t> sums;
   std::atomic<std::uint32_t> in_flight{0};
+  std::vector<chunk_record> chunks;
   std::string name;  // last: transfers need the rest
 };
 
@@ -109,7 +114,7 @@ class page_table {
   [[nodiscard]] bool has_disk_space(std::uint32_t path, byte_count end);
   void give_back(page_entry& entry);
   [[nodiscard]] bool leaves_room() const;
-  void take_again(page_entry& entry, std::vector<chunk_place> places);
+  void take_again(page_entry& entry, const std::vector<chunk_record>& chunks);
   template <typename Visit>
   void for_each_run(const page_entry& entry, Visit&& visit) const;
   [[nodiscard]] byte_count expected_on(const path_set& open) const;
