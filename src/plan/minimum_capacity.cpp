@@ -5,7 +5,7 @@
 namespace forebay::plan {
 
 byte_count working_set(const trace& t, std::uint32_t step) {
-  byte_count bytes = align_up(t.steps[step].workspace, block_alignment);
+  byte_count bytes = workspace_room(t.steps[step]);
   for (const item_access& access : t.steps[step].accesses) {
     bytes += t.item_bytes[access.item];
   }

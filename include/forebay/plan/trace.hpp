@@ -6,6 +6,7 @@
 
 #include <forebay/base/bytes.hpp>
 #include <forebay/plan/order.hpp>
+#include <forebay/plan/packing.hpp>
 
 namespace forebay::plan {
 
@@ -25,6 +26,11 @@ struct trace_step {
   std::string phase;
   std::vector<item_access> accesses;
 };
+
+/// The room that a step's workspace takes in its tier: whole alignment units, as memory is given out.
+[[nodiscard]] constexpr byte_count workspace_room(const trace_step& s) {
+  return align_up(s.workspace, block_alignment);
+}
 
 /// One cyclic iteration over items of known sizes: all that planning, bounding and simulating need. A plain value.
 struct trace {

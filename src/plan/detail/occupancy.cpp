@@ -1,0 +1,83 @@
+#include "plan/detail/occupancy.hpp"
+
+#include <algorithm>
+
+namespace forebay::plan::detail {
+
+occupancy::occupancy(const std::vector<byte_count>& base)
+    : positions_(static_cast<std::uint32_t>(base.size())), most_(4 * base.size() + 4), added_(4 * base.size() + 4) {
+  for (std::uint32_t p = 0; p < positions_; ++p) {
+    add(p, p + 1, base[p]);
+  }
+}
+
+template <typename Visit>
+void occupancy::for_each_part(std::uint32_t first, std::uint32_t last, Visit&& visit) const {
+  if (positions_ == 0 || first >= last) {
+    return;
+  }
+  if (last - first >= positions_) {
+    visit(0, positions_);
+    return;
+  }
+  const std::uint32_t a = first % positions_;
+  const std::uint32_t b = a + (last - first);
+  visit(a, std::min(b, positions_));
+  if (b > positions_) {
+    visit(0, b - positions_);
+  }
+}
+
+void occupancy::add(std::uint32_t first, std::uint32_t last, byte_count bytes) {
+  for_each_part(first, last, [&](std::uint32_t a, std::uint32_t b) {
+    change(1, 0, positions_, a, b, static_cast<std::int64_t>(bytes));
+  });
+}
+
+void occupancy::remove(std::uint32_t first, std::uint32_t last, byte_count bytes) {
+  for_each_part(first, last, [&](std::uint32_t a, std::uint32_t b) {
+    change(1, 0, positions_, a, b, -static_cast<std::int64_t>(bytes));
+  });
+}
+
+byte_count occupancy::max(std::uint32_t first, std::uint32_t last) const {
+  std::int64_t most = 0;
+  for_each_part(first, last,
+                [&](std::uint32_t a, std::uint32_t b) { most = std::max(most, query(1, 0, positions_, a, b)); });
+  return static_cast<byte_count>(most);
+}
+
+void occupancy::change(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a, std::uint32_t b,
+                       std::int64_t by) {
+  if (a <= lo && hi <= b) {
+    most_[node] += by;
+    added_[node] += by;
+    return;
+  }
+  const std::uint32_t middle = lo + (hi - lo) / 2;
+  if (a < middle) {
+    change(2 * node, lo, middle, a, b, by);
+  }
+  if (b > middle) {
+    change(2 * node + 1, middle, hi, a, b, by);
+  }
+  most_[node] = added_[node] + std::max(most_[2 * node], most_[2 * node + 1]);
+}
+
+std::int64_t occupancy::query(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a,
+                              std::uint32_t b) const {
+  if (a <= lo && hi <= b) {
+    return most_[node];
+  }
+  const std::uint32_t middle = lo + (hi - lo) / 2;
+  std::int64_t most = 0;
+  if (a < middle) {
+    most = std::max(most, query(2 * node, lo, middle, a, b));
+  }
+  if (b > middle) {
+    most = std::max(most, query(2 * node + 1, middle, hi, a, b));
+  }
+  return most + added_[node];
+}
+
+}  // namespace forebay::plan::detail
