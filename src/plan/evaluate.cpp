@@ -67,10 +67,10 @@ bool is_steady(const std::vector<operation_times>& before, const std::vector<ope
 
 }  // namespace
 
-evaluation evaluate(const trace& t, const machine& m, const schedule& s) {
+evaluation evaluate(const trace& t, const machine& m, const schedule& s, const execution_model& model) {
   validate(t, m, s);
   evaluation result;
-  detail::timed_replay replay(t, m, s);
+  detail::timed_replay replay(t, m, s, model);
   std::vector<operation_times> before;
   std::vector<double> ends;
   bool steady = false;

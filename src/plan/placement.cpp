@@ -121,10 +121,10 @@ byte_count most_at_once(const std::vector<residency>& stays, std::uint32_t perio
 
 }  // namespace
 
-placement place_on_device(const trace& t, const schedule& s, byte_count alignment) {
+placement place_in(copies tier, const trace& t, const schedule& s, byte_count alignment) {
   FOREBAY_EXPECTS(is_power_of_two(alignment), "an alignment is a power of two");
   const auto period = static_cast<std::uint32_t>(s.operations.size());
-  std::vector<residency> stays = detail::residencies(t, s, alignment);
+  std::vector<residency> stays = detail::residencies(tier, t, s, alignment);
   placement best{stays, 0, most_at_once(stays, period)};
   for (int by = 0; by < 4 && (by == 0 || best.height > best.load); ++by) {
     std::vector<std::uint32_t> order(stays.size());

@@ -76,7 +76,7 @@ class search {
     if (!s) {
       return false;
     }
-    evaluation e = evaluate(trace_, machine_, *s);
+    evaluation e = evaluate(trace_, machine_, *s, options_.execution);
     if (!e.complete || (found_ && e.period >= result_.predicted.period)) {
       return false;
     }

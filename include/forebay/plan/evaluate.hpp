@@ -16,6 +16,17 @@ struct operation_times {
   double finish = 0.0;
 };
 
+/// How whoever runs the steps holds them back, beyond what the order and the machine do.
+struct execution_model {
+  /// One thread acquires the steps in the trace's order and runs the host steps itself: a host step has ended before
+  /// any later step starts.
+  bool single_caller = false;
+  /// An iteration starts when all steps of the previous one have ended (transfers may go on).
+  bool iterations_join = false;
+  /// Phases whose first step starts when all steps before it have ended.
+  std::vector<std::string> joining_phases{};
+};
+
 /// What a schedule takes in its steady state.
 struct evaluation {
   bool complete = false;  ///< false: it cannot run, as `obstacle` says; all else is zero
@@ -35,6 +46,7 @@ struct evaluation {
 /// the mean over the last iterations is taken. O(iterations x operations log operations). Every start is monotone in
 /// earlier finishes, so a schedule whose steps and links take no longer than the machine says ends no later.
 /// \throws usage_error when the schedule names a step, an item or a path that does not exist, or sizes don't match.
-[[nodiscard]] evaluation evaluate(const trace& t, const machine& m, const schedule& s);
+[[nodiscard]] evaluation evaluate(const trace& t, const machine& m, const schedule& s,
+                                  const execution_model& model = {});
 
 }  // namespace forebay::plan

@@ -14,7 +14,8 @@ struct planner_options {
   std::uint32_t candidates = 160;
   /// Stop when the period is within this factor of `known_bound`.
   double close_enough = 1.003;
-  double known_bound = 0.0;  ///< seconds; 0: none is known, and all candidates are tried
+  double known_bound = 0.0;     ///< seconds; 0: none is known, and all candidates are tried
+  execution_model execution{};  ///< candidates are timed under it
 };
 
 struct planned {

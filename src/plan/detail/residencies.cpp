@@ -15,11 +15,16 @@ constexpr std::uint32_t since_before = absent - 1;
 
 class collector {
  public:
-  collector(const trace& t, const schedule& s, byte_count alignment)
-      : trace_(t), schedule_(s), alignment_(alignment), since_(t.item_bytes.size(), absent), head_(since_.size(), 0) {
+  collector(copies tier, const trace& t, const schedule& s, byte_count alignment)
+      : tier_(tier),
+        trace_(t),
+        schedule_(s),
+        alignment_(alignment),
+        since_(t.item_bytes.size(), absent),
+        head_(since_.size(), 0) {
     FOREBAY_EXPECTS(s.at_start.size() == since_.size(), "a schedule says where each item is at the start");
     for (std::size_t i = 0; i < since_.size(); ++i) {
-      since_[i] = has(s.at_start[i], copies::device) ? since_before : absent;
+      since_[i] = has(s.at_start[i], tier) ? since_before : absent;
     }
   }
 
@@ -29,9 +34,9 @@ class collector {
       const operation& o = schedule_.operations[k];
       if (o.what == operation::kind::step) {
         step(k, o.index);
-      } else if (o.what == operation::kind::transfer && o.over == link::h2d) {
+      } else if (o.what == operation::kind::transfer && target_of(o.over) == tier_) {
         begin(o.index, k);
-      } else if (o.what == operation::kind::drop && o.gone == copies::device) {
+      } else if (o.what == operation::kind::drop && o.gone == tier_) {
         finish(o.index, k);
       }
     }
@@ -65,7 +70,7 @@ class collector {
 
   void step(std::uint32_t k, std::uint32_t index) {
     const trace_step& s = trace_.steps.at(index);
-    const bool here = s.where == place::device;
+    const bool here = (s.where == place::device) == (tier_ == copies::device);
     if (here) {
       add(residency::kind::workspace, index, k, 1, s.workspace);
     }
@@ -85,7 +90,7 @@ class collector {
 
   void close(std::uint32_t end) {
     for (std::uint32_t i = 0; i < since_.size(); ++i) {
-      const bool at_start = has(schedule_.at_start[i], copies::device);
+      const bool at_start = has(schedule_.at_start[i], tier_);
       FOREBAY_EXPECTS(at_start == (since_[i] != absent),
                       "the copies after the last operation are those before the first");
       if (since_[i] == since_before) {
@@ -96,6 +101,7 @@ class collector {
     }
   }
 
+  copies tier_;
   const trace& trace_;
   const schedule& schedule_;
   byte_count alignment_;
@@ -106,8 +112,8 @@ class collector {
 
 }  // namespace
 
-std::vector<residency> residencies(const trace& t, const schedule& s, byte_count alignment) {
-  return collector(t, s, alignment).run();
+std::vector<residency> residencies(copies tier, const trace& t, const schedule& s, byte_count alignment) {
+  return collector(tier, t, s, alignment).run();
 }
 
 }  // namespace forebay::plan::detail

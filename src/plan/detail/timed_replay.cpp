@@ -14,6 +14,18 @@ constexpr std::size_t index_of(copies tier) { return tier == copies::device ? 0 
 
 constexpr std::size_t tier_of(place where) { return where == place::device ? 0 : 1; }
 
+std::vector<bool> joining_steps(const trace& t, const execution_model& model) {
+  std::vector<bool> joins(t.steps.size(), false);
+  for (std::size_t s = 0; s < joins.size(); ++s) {
+    const std::string& phase = t.steps[s].phase;
+    const bool first = s == 0 || t.steps[s - 1].phase != phase;
+    joins[s] = s == 0 ? model.iterations_join
+                      : first && std::find(model.joining_phases.begin(), model.joining_phases.end(), phase) !=
+                                     model.joining_phases.end();
+  }
+  return joins;
+}
+
 }  // namespace
 
 std::optional<double> granted_memory::grant(byte_count bytes) {
@@ -29,10 +41,12 @@ std::optional<double> granted_memory::grant(byte_count bytes) {
   return last_;
 }
 
-timed_replay::timed_replay(const trace& t, const machine& m, const schedule& s)
+timed_replay::timed_replay(const trace& t, const machine& m, const schedule& s, const execution_model& model)
     : trace_(t),
       machine_(m),
       schedule_(s),
+      single_caller_(model.single_caller),
+      joins_(joining_steps(t, model)),
       items_(t.item_bytes.size()),
       memory_{granted_memory(m.device_capacity), granted_memory(m.host_capacity)},
       paths_until_(m.storage.size()),
@@ -79,6 +93,11 @@ bool timed_replay::run_step(std::uint32_t index, operation_times& when) {
   const std::size_t tier = tier_of(step.where);
   byte_count needed = workspace_room(step);
   double start = steps_until_[tier];
+  if (joins_[index]) {
+    start = std::max(steps_until_[0], steps_until_[1]);
+  } else if (single_caller_) {
+    start = std::max(start, steps_until_[tier_of(place::host)]);
+  }
   if (!step_may_start(step, index, needed, start)) {
     return false;
   }

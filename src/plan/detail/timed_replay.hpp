@@ -36,7 +36,7 @@ class granted_memory {
 /// Runs a schedule's operations iteration by iteration, in time that never goes back.
 class timed_replay {
  public:
-  timed_replay(const trace& t, const machine& m, const schedule& s);
+  timed_replay(const trace& t, const machine& m, const schedule& s, const execution_model& model);
 
   /// One more iteration; false when an operation cannot run.
   [[nodiscard]] bool run_iteration();
@@ -74,6 +74,8 @@ class timed_replay {
   const trace& trace_;
   const machine& machine_;
   const schedule& schedule_;
+  bool single_caller_;
+  std::vector<bool> joins_;  // by step: it starts when all before it have ended
   std::vector<item_state> items_;
   std::array<granted_memory, 2> memory_;
   std::array<double, 2> steps_until_{};             // device, host
