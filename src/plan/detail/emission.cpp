@@ -126,6 +126,7 @@ bool emission::run_step(std::uint32_t step) {
   operations_.push_back(plan::run_step(step));
   apply(step);
   now_ = step + 1;
+  forget_dead(step);
   if (trace_.steps[step].where == place::device) {
     leave_device(step);
   } else {
@@ -170,6 +171,20 @@ void emission::apply(std::uint32_t step) {
     }
     if (has(a.how, uses::free)) {
       count(a.item, copies::none);
+    }
+  }
+}
+
+/// What the next access creates anew is of no use until then.
+void emission::forget_dead(std::uint32_t step) {
+  for (std::uint32_t a = lists_.first_of_step[step]; a < lists_.first_of_step[step + 1]; ++a) {
+    const item_index item = lists_.all[a].item;
+    if (!needs_contents(lists_.all[lists_.next_access[a]].how)) {
+      for (const copies tier : {copies::device, copies::host, copies::storage}) {
+        if (has(at_[item], tier)) {
+          drop(item, tier);
+        }
+      }
     }
   }
 }
@@ -309,7 +324,9 @@ bool emission::release_copy(item_index item, copies tier) {
 void emission::drop(item_index item, copies tier) {
   operations_.push_back(drop_copy(item, tier));
   at_[item] = without(at_[item], tier);
-  used(tier) -= trace_.item_bytes[item];
+  if (tier != copies::storage) {
+    used(tier) -= trace_.item_bytes[item];
+  }
 }
 
 void emission::move(item_index item, link over) {

@@ -30,6 +30,7 @@ class emission {
   [[nodiscard]] bool run_step(std::uint32_t step);
   [[nodiscard]] bool assemble(std::uint32_t step);
   void apply(std::uint32_t step);
+  void forget_dead(std::uint32_t step);
   void leave_device(std::uint32_t step);
   void leave_host(std::uint32_t position);
   void fetch_to_device(const gap& g);

@@ -25,6 +25,12 @@ access_lists::access_lists(const trace& t) : first_of_item(t.item_bytes.size() +
   for (std::uint32_t a = 0; a < all.size(); ++a) {
     of_item[next[all[a].item]++] = a;
   }
+  next_access.resize(all.size());
+  for (std::size_t i = 0; i + 1 < first_of_item.size(); ++i) {
+    for (std::uint32_t k = first_of_item[i]; k < first_of_item[i + 1]; ++k) {
+      next_access[of_item[k]] = of_item[k + 1 < first_of_item[i + 1] ? k + 1 : first_of_item[i]];
+    }
+  }
 }
 
 namespace {

@@ -29,6 +29,7 @@ struct access_lists {
   std::vector<std::uint32_t> first_of_step;  ///< step -> index in `all`; one more at the end
   std::vector<std::uint32_t> of_item;        ///< indices in `all`, item after item, by step
   std::vector<std::uint32_t> first_of_item;  ///< item -> index in `of_item`; one more at the end
+  std::vector<std::uint32_t> next_access;    ///< by index in `all`: the item's next one, cyclically
   std::vector<double> starts;                ///< of each step when nothing is waited for, and the end
 };
 

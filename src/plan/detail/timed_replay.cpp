@@ -212,9 +212,6 @@ bool timed_replay::run_drop(const operation& op, operation_times& when) {
       others_valid = others_valid < 0.0 ? item.in[other].valid : std::min(others_valid, item.in[other].valid);
     }
   }
-  if (others_valid < 0.0) {
-    return stop(fmt::format("the last copy of {} is dropped", name(op.index)));
-  }
   const double at = std::max({item.in[tier].read_until, item.in[tier].valid, others_valid});
   when = {at, at};
   release(op.index, tier, at);
