@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -50,8 +52,59 @@ class search {
         }
       }
     }
+    for (int round = 0; round < rounds && !enough(); ++round) {
+      const double before = result_.predicted.period;
+      lists_.starts = clock_of(result_);
+      bool any = true;
+      while (any && !enough()) {
+        any = descend();
+      }
+      if (result_.predicted.period > 0.999 * before && round > 0) break;
+    }
+    force_ = true;
+    std::mt19937 random(1);
+    bias_.assign(2 * lists_.all.size(), 0.0);
+    const unsigned tries = getenv("BT") ? atoi(getenv("BT")) : 0;
+    for (unsigned i = 0; i < tries && !enough(); ++i) {
+      const std::vector<double> before = bias_;
+      for (auto k = 1 + random() % 3; k-- > 0;) {
+        bias_[random() % bias_.size()] = (static_cast<double>(random() % 5) - 2.0) * 0.75;
+      }
+      choice c = best_choice_;
+      if (random() % 2 == 0) {
+        const std::size_t at = random() % counts.size();
+        c.at[at] = random() % counts[at];
+      }
+      if (!consider(c)) bias_ = before;
+    }
     result_.candidates = tried_;
     return result_;
+  }
+  bool force_ = false;
+  std::vector<double> bias_;
+  const int rounds = getenv("RR") ? atoi(getenv("RR")) : 3;
+  bool descend() {
+    bool improved = false;
+    for (std::size_t coordinate = 0; coordinate < counts.size(); ++coordinate) {
+      for (std::size_t value = 0; value < counts[coordinate] && !enough(); ++value) {
+        choice next = best_choice_;
+        next.at[coordinate] = value;
+        improved = consider(next) || improved;
+      }
+    }
+    return improved;
+  }
+  std::vector<double> clock_of(const planned& p) const {
+    std::vector<double> at(trace_.steps.size() + 1, 0.0);
+    const double T = p.predicted.period;
+    for (std::size_t i = 0; i < p.steady.operations.size(); ++i) {
+      if (p.steady.operations[i].what == operation::kind::step) at[p.steady.operations[i].index] = p.predicted.times[i].start;
+    }
+    double first = at[0];
+    double last = 0;
+    for (std::size_t i = 0; i + 1 < at.size(); ++i) { last = std::min(T, std::max(last, at[i] - first)); at[i] = last; }
+    at.back() = T;
+    return at;
   }
 
   [[nodiscard]] bool found() const { return found_; }
@@ -63,7 +116,7 @@ class search {
   }
 
   bool consider(const choice& c) {
-    if (found_ && c.at == best_choice_.at) {
+    if (found_ && c.at == best_choice_.at && !force_) {
       return false;
     }
     ++tried_;
@@ -71,13 +124,13 @@ class search {
     const auto rule = [&](std::size_t first) {
       return tier_rule{rules[c.at[first]], slacks[c.at[first + 1]], leads[c.at[first + 2]] * whole};
     };
-    const detail::residency_plan plan = detail::plan_residency(trace_, machine_, lists_, rule(0), rule(3));
+    const detail::residency_plan plan = detail::plan_residency(trace_, machine_, lists_, rule(0), rule(3), bias_);
     std::optional<schedule> s = detail::emit(trace_, machine_, lists_, plan);
     if (!s) {
       return false;
     }
     evaluation e = evaluate(trace_, machine_, *s, options_.execution);
-    if (!e.complete || (found_ && e.period >= result_.predicted.period)) {
+    if (!e.complete || (found_ && (force_ ? e.period > result_.predicted.period : e.period >= result_.predicted.period))) {
       return false;
     }
     found_ = true;

@@ -94,7 +94,10 @@ bool emission::run(const std::vector<copies>& at_start) {
   operations_.clear();
   used_ = {};
   pinned_.assign(trace_.item_bytes.size(), 0);
+  evictable_ = {};
+  now_ = 0;
   for (item_index i = 0; i < at_.size(); ++i) {
+    note_change(i);
     used_[0] += has(at_[i], copies::device) ? trace_.item_bytes[i] : 0;
     used_[1] += has(at_[i], copies::host) ? trace_.item_bytes[i] : 0;
   }
@@ -126,6 +129,9 @@ bool emission::run_step(std::uint32_t step) {
   operations_.push_back(plan::run_step(step));
   apply(step);
   now_ = step + 1;
+  for (const item_access& a : trace_.steps[step].accesses) {
+    note_change(a.item);
+  }
   forget_dead(step);
   if (trace_.steps[step].where == place::device) {
     leave_device(step);
@@ -287,18 +293,51 @@ bool emission::make_room(copies tier, byte_count bytes) {
   return true;
 }
 
-/// Furthest next use first; what can be dropped at once before what must be moved.
-bool emission::evict_one(copies tier) {
+/// The later an item is used next, the sooner it leaves; what can be dropped at once before what must be moved.
+std::uint64_t emission::eviction_key(item_index item, copies tier) const {
   const auto steps = static_cast<std::uint32_t>(trace_.steps.size());
-  std::vector<std::pair<std::uint64_t, item_index>> candidates;
-  for (item_index i = 0; i < at_.size(); ++i) {
-    if (has(at_[i], tier) && pinned_[i] == 0) {
-      const std::uint64_t distance = next_use_.distance(i, now_ % steps);
-      candidates.emplace_back(2 * distance + (at_[i] != tier ? 1 : 0), i);
+  const std::uint64_t next = now_ + std::uint64_t{next_use_.distance(item, now_ % steps)};
+  return 2 * next + (at_[item] != tier ? 1 : 0);
+}
+
+/// The heaps may hold what has changed since; whoever takes an entry looks at the item again.
+void emission::note_change(item_index item) {
+  for (const copies tier : {copies::device, copies::host}) {
+    if (has(at_[item], tier)) {
+      auto& heap = evictable_[tier == copies::device ? 0 : 1];
+      heap.emplace_back(eviction_key(item, tier), item);
+      std::push_heap(heap.begin(), heap.end());
     }
   }
-  std::sort(candidates.rbegin(), candidates.rend());
-  return std::any_of(candidates.begin(), candidates.end(), [&](const auto& c) { return release_copy(c.second, tier); });
+}
+
+bool emission::evict_one(copies tier) {
+  auto& heap = evictable_[tier == copies::device ? 0 : 1];
+  std::vector<std::pair<std::uint64_t, item_index>> stays;
+  bool released = false;
+  while (!released && !heap.empty()) {
+    const auto [key, item] = heap.front();
+    std::pop_heap(heap.begin(), heap.end());
+    heap.pop_back();
+    if (!has(at_[item], tier)) {
+      continue;
+    }
+    const std::uint64_t now = eviction_key(item, tier);
+    if (now < key) {
+      heap.emplace_back(now, item);
+      std::push_heap(heap.begin(), heap.end());
+    } else if (pinned_[item] != 0 || !release_copy(item, tier)) {
+      stays.emplace_back(now, item);
+    } else {
+      released = true;
+    }
+  }
+  auto& again = evictable_[tier == copies::device ? 0 : 1];
+  for (const auto& entry : stays) {
+    again.push_back(entry);
+    std::push_heap(again.begin(), again.end());
+  }
+  return released;
 }
 
 /// Gives up a copy, after moving it on when it is the last. False when there is nowhere to go.
@@ -336,6 +375,7 @@ void emission::move(item_index item, link over) {
   if (target != copies::storage) {
     used(target) += trace_.item_bytes[item];
   }
+  note_change(item);
 }
 
 std::optional<schedule> emit(const trace& t, const machine& m, const access_lists& lists, const residency_plan& plan) {

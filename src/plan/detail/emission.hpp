@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <forebay/plan/next_use.hpp>
@@ -41,6 +42,8 @@ class emission {
   [[nodiscard]] bool send_down(item_index item);  // device to host
   [[nodiscard]] bool make_room(copies tier, byte_count bytes);
   [[nodiscard]] bool evict_one(copies tier);
+  [[nodiscard]] std::uint64_t eviction_key(item_index item, copies tier) const;
+  void note_change(item_index item);
   [[nodiscard]] bool release_copy(item_index item, copies tier);
   void drop(item_index item, copies tier);
   void move(item_index item, link over);
@@ -59,6 +62,7 @@ class emission {
   std::vector<copies> at_;
   std::vector<std::uint32_t> pinned_;  // item -> step + 1 that uses it now
   std::array<byte_count, 2> used_{};
+  std::array<std::vector<std::pair<std::uint64_t, item_index>>, 2> evictable_;  // heaps: the first to leave on top
   std::vector<operation> operations_;
   std::uint32_t now_ = 0;
 };

@@ -19,6 +19,7 @@ struct gap {
   bool may_keep = false;          ///< the copy is still current at `to`, and somebody will need it
   bool needed = false;            ///< the access at `to` needs contents
   double seconds_per_byte = 0.0;  ///< link time that keeping saves
+  double bias = 0.0;              ///< added to the logarithm of its worth
 
   // What was chosen.
   bool kept = false;

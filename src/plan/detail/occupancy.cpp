@@ -34,17 +34,30 @@ void occupancy::add(std::uint32_t first, std::uint32_t last, byte_count bytes) {
   });
 }
 
-void occupancy::remove(std::uint32_t first, std::uint32_t last, byte_count bytes) {
-  for_each_part(first, last, [&](std::uint32_t a, std::uint32_t b) {
-    change(1, 0, positions_, a, b, -static_cast<std::int64_t>(bytes));
-  });
-}
-
 byte_count occupancy::max(std::uint32_t first, std::uint32_t last) const {
   std::int64_t most = 0;
   for_each_part(first, last,
                 [&](std::uint32_t a, std::uint32_t b) { most = std::max(most, query(1, 0, positions_, a, b)); });
   return static_cast<byte_count>(most);
+}
+
+std::vector<byte_count> occupancy::bytes() const {
+  std::vector<byte_count> all(positions_, 0);
+  if (positions_ > 0) {
+    list(1, 0, positions_, 0, all);
+  }
+  return all;
+}
+
+void occupancy::list(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::int64_t above,
+                     std::vector<byte_count>& all) const {
+  if (hi - lo == 1) {
+    all[lo] = static_cast<byte_count>(above + most_[node]);
+    return;
+  }
+  const std::uint32_t middle = lo + (hi - lo) / 2;
+  list(2 * node, lo, middle, above + added_[node], all);
+  list(2 * node + 1, middle, hi, above + added_[node], all);
 }
 
 void occupancy::change(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a, std::uint32_t b,

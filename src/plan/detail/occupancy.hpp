@@ -15,11 +15,13 @@ class occupancy {
 
   /// Positions first .. last - 1, modulo the cycle; at most one whole cycle.
   void add(std::uint32_t first, std::uint32_t last, byte_count bytes);
-  void remove(std::uint32_t first, std::uint32_t last, byte_count bytes);
   /// Zero of no positions.
   [[nodiscard]] byte_count max(std::uint32_t first, std::uint32_t last) const;
+  /// By position. O(positions).
+  [[nodiscard]] std::vector<byte_count> bytes() const;
 
  private:
+  void list(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::int64_t above, std::vector<byte_count>& all) const;
   void change(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a, std::uint32_t b, std::int64_t by);
   [[nodiscard]] std::int64_t query(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a,
                                    std::uint32_t b) const;

@@ -119,6 +119,7 @@ struct host_event {
   bool needs = false;
   bool changes = false;  // the copy is newer than the one in storage
   bool ends = false;     // the item, or the copy is stale before any other event
+  std::uint32_t access = 0;
 };
 
 /// Events of one item, in the order of position within the iteration.
@@ -132,7 +133,7 @@ std::vector<host_event> host_events(const item_walk& walk, const std::vector<gap
       dirty = false;
       if (second) {
         events.push_back(
-            {host_position(a.step, host_moment::step), needs_contents(a.how), modifies(a.how), ends_contents(a)});
+            {host_position(a.step, host_moment::step), needs_contents(a.how), modifies(a.how), ends_contents(a), walk.index(k)});
       }
       continue;
     }
@@ -142,11 +143,11 @@ std::vector<host_event> host_events(const item_walk& walk, const std::vector<gap
     if (dirty && (host_reads || (!g.kept && !ends_contents(a)))) {
       dirty = false;
       if (second) {
-        events.push_back({host_position(a.step, host_moment::arrival), false, true, false});
+        events.push_back({host_position(a.step, host_moment::arrival), false, true, false, walk.index(k)});
       }
     }
     if (!g.kept && g.fetch != not_fetched && second) {
-      events.push_back({host_position(g.fetch % steps, host_moment::source), true, false, false});
+      events.push_back({host_position(g.fetch % steps, host_moment::source), true, false, false, walk.index(k)});
     }
   }
   std::sort(events.begin(), events.end(),
@@ -167,7 +168,7 @@ bool stale_between(const item_walk& walk, std::uint32_t from, std::uint32_t to, 
 }
 
 void add_host_gaps(const item_walk& walk, item_index item, const std::vector<host_event>& events, const machine& m,
-                   std::uint32_t steps, std::vector<gap>& gaps) {
+                   std::uint32_t steps, const std::vector<double>& bias, std::vector<gap>& gaps) {
   const double in = storage_read_rate(m);
   const double out = storage_write_rate(m);
   bool dirty = std::any_of(events.begin(), events.end(), [](const host_event& e) { return e.changes; });
@@ -184,6 +185,7 @@ void add_host_gaps(const item_walk& walk, item_index item, const std::vector<hos
     g.needed = next.needs && !events[e].ends;
     g.may_keep = current && next.needs;
     g.seconds_per_byte = 1.0 / in + (dirty ? 1.0 / out : 0.0);
+    g.bias = bias.empty() ? 0.0 : bias[bias.size() / 2 + events[e].access];
     gaps.push_back(g);
   }
 }
@@ -221,7 +223,7 @@ std::vector<byte_count> host_working_sets(const trace& t, const machine& m, cons
 }  // namespace
 
 residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists, const tier_rule& device,
-                              const tier_rule& host) {
+                              const tier_rule& host, const std::vector<double>& bias) {
   residency_plan plan;
   plan.device = device_gaps(t, m, lists);
   std::vector<std::uint32_t> real;
@@ -230,6 +232,7 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
     if (lists.all[a].where == place::device) {
       real.push_back(a);
       chosen.push_back(plan.device[a]);
+      chosen.back().bias = bias.empty() ? 0.0 : bias[a];
     }
   }
   plan_tier(chosen, t.item_bytes, working_sets(t, place::device), m.device_capacity, lists.starts, device);
@@ -240,7 +243,7 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
   for (item_index item = 0; item < t.item_bytes.size(); ++item) {
     plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
     const item_walk walk(lists, item);
-    add_host_gaps(walk, item, host_events(walk, plan.device, steps), m, steps, plan.host);
+    add_host_gaps(walk, item, host_events(walk, plan.device, steps), m, steps, bias, plan.host);
   }
   plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
   plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(lists.starts),

@@ -49,7 +49,7 @@ struct residency_plan {
 
 /// Plans the device tier, derives from it when the host's copies are used, and plans the host tier for that.
 [[nodiscard]] residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists,
-                                            const tier_rule& device, const tier_rule& host);
+                                            const tier_rule& device, const tier_rule& host, const std::vector<double>& bias);
 
 /// The operations of a plan, one iteration in its steady state. Nothing when it cannot run in the machine's memory.
 [[nodiscard]] std::optional<schedule> emit(const trace& t, const machine& m, const access_lists& lists,

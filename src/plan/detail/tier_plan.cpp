@@ -48,10 +48,11 @@ std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vec
     const gap& g = gaps[order[rank]];
     double worth = 0.0;
     if (by == selection::furthest_next_use) {
-      worth = -static_cast<double>(g.to - g.from);
+      worth = -std::log(static_cast<double>(g.to - g.from)) + g.bias;
     } else {
       const double density = g.seconds_per_byte / (seconds_between(starts, g.from, g.to) + instant);
-      worth = by == selection::density ? density : std::floor(std::log(density + 1e-300) / 0.25);
+      worth = std::log(density + 1e-300) + g.bias;
+      worth = by == selection::density ? worth : std::floor(worth / 0.25);
     }
     keys[rank] = {-worth, by == selection::spread_density ? reversed_bits(rank, bits) : rank, order[rank]};
   }
@@ -64,7 +65,7 @@ std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vec
 
 /// Fetches start as late as can be and are then moved ahead one step at a time, in the order of their deadlines, while
 /// there is room: no fetch takes the room of one that is needed earlier.
-void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes, occupancy& profile,
+void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes, std::vector<byte_count> profile,
                  byte_count capacity, const std::vector<double>& starts, double lead_seconds) {
   std::vector<std::uint32_t> waiting;
   for (std::uint32_t i = 0; i < gaps.size(); ++i) {
@@ -83,10 +84,10 @@ void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_byt
       const byte_count bytes = item_bytes[g.item];
       const std::uint32_t ahead = g.fetch - 1;
       if (g.fetch <= g.earliest || seconds_between(starts, ahead, g.to) > lead_seconds ||
-          profile.max(ahead, ahead + 1) + bytes > capacity) {
+          profile[ahead % steps] + bytes > capacity) {
         continue;
       }
-      profile.add(ahead, ahead + 1, bytes);
+      profile[ahead % steps] += bytes;
       g.fetch = ahead;
       again.push_back(i);
     }
@@ -115,7 +116,7 @@ void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes
       g.kept = true;
     }
   }
-  bring_ahead(gaps, item_bytes, profile, capacity, starts, rule.lead_seconds);
+  bring_ahead(gaps, item_bytes, profile.bytes(), capacity, starts, rule.lead_seconds);
 }
 
 }  // namespace forebay::plan::detail
