@@ -35,6 +35,24 @@ access_lists::access_lists(const trace& t) : first_of_item(t.item_bytes.size() +
 
 namespace {
 
+/// Seconds per byte.
+struct link_prices {
+  double to_device = 0.0;
+  double from_device = 0.0;
+  double from_storage = 0.0;
+  double to_storage = 0.0;
+};
+
+link_prices prices_of(const machine& m, const plan_choices& c) {
+  const auto of = [&](link l) { return c.price[static_cast<std::size_t>(l)]; };
+  link_prices p;
+  p.from_storage = of(link::storage_read) / storage_read_rate(m);
+  p.to_storage = of(link::storage_write) / storage_write_rate(m);
+  p.to_device = of(link::h2d) / m.h2d_rate + c.price.back() * p.from_storage;
+  p.from_device = of(link::d2h) / m.d2h_rate + c.price.back() * p.to_storage;
+  return p;
+}
+
 bool ends_contents(const placed_access& a) { return has(a.how, uses::free); }
 
 /// The accesses of an item, cyclically.
@@ -58,7 +76,7 @@ class item_walk {
 };
 
 /// The gap after the device access k of an item, as far as it does not depend on choices.
-gap device_gap(const item_walk& walk, item_index item, std::uint32_t k, const machine& m, bool dirty) {
+gap device_gap(const item_walk& walk, item_index item, std::uint32_t k, const link_prices& price, bool dirty) {
   gap g;
   g.item = item;
   g.from = walk.position(k);
@@ -78,11 +96,11 @@ gap device_gap(const item_walk& walk, item_index item, std::uint32_t k, const ma
   g.needed = needs_contents(walk.at(next).how);
   g.may_keep = current && g.needed;
   const bool goes_up_anyway = host_needs;
-  g.seconds_per_byte = 1.0 / m.h2d_rate + (dirty && !goes_up_anyway ? 1.0 / m.d2h_rate : 0.0);
+  g.seconds_per_byte = price.to_device + (dirty && !goes_up_anyway ? price.from_device : 0.0);
   return g;
 }
 
-std::vector<gap> device_gaps(const trace& t, const machine& m, const access_lists& lists) {
+std::vector<gap> device_gaps(const trace& t, const link_prices& price, const access_lists& lists) {
   std::vector<gap> gaps(lists.all.size());
   for (item_index item = 0; item < t.item_bytes.size(); ++item) {
     const item_walk walk(lists, item);
@@ -94,9 +112,9 @@ std::vector<gap> device_gaps(const trace& t, const machine& m, const access_list
       }
       dirty = (dirty || modifies(walk.at(k).how)) && !ends_contents(walk.at(k));
       if (k < walk.count() || gaps[walk.index(k)].to == 0) {
-        gaps[walk.index(k)] = device_gap(walk, item, k, m, dirty);
+        gaps[walk.index(k)] = device_gap(walk, item, k, price, dirty);
       } else {
-        gaps[walk.index(k)].seconds_per_byte = device_gap(walk, item, k, m, dirty).seconds_per_byte;
+        gaps[walk.index(k)].seconds_per_byte = device_gap(walk, item, k, price, dirty).seconds_per_byte;
       }
     }
   }
@@ -167,10 +185,8 @@ bool stale_between(const item_walk& walk, std::uint32_t from, std::uint32_t to, 
   return false;
 }
 
-void add_host_gaps(const item_walk& walk, item_index item, const std::vector<host_event>& events, const machine& m,
-                   std::uint32_t steps, const std::vector<double>& bias, std::vector<gap>& gaps) {
-  const double in = storage_read_rate(m);
-  const double out = storage_write_rate(m);
+void add_host_gaps(const item_walk& walk, item_index item, const std::vector<host_event>& events,
+                   const link_prices& price, std::uint32_t steps, const std::vector<double>& bias, std::vector<gap>& gaps) {
   bool dirty = std::any_of(events.begin(), events.end(), [](const host_event& e) { return e.changes; });
   for (std::size_t e = 0; e < events.size(); ++e) {
     const bool last = e + 1 == events.size();
@@ -184,7 +200,7 @@ void add_host_gaps(const item_walk& walk, item_index item, const std::vector<hos
     dirty = dirty || events[e].changes;
     g.needed = next.needs && !events[e].ends;
     g.may_keep = current && next.needs;
-    g.seconds_per_byte = 1.0 / in + (dirty ? 1.0 / out : 0.0);
+    g.seconds_per_byte = price.from_storage + (dirty ? price.to_storage : 0.0);
     g.bias = bias.empty() ? 0.0 : bias[bias.size() / 2 + events[e].access];
     gaps.push_back(g);
   }
@@ -222,10 +238,11 @@ std::vector<byte_count> host_working_sets(const trace& t, const machine& m, cons
 
 }  // namespace
 
-residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists, const tier_rule& device,
-                              const tier_rule& host, const std::vector<double>& bias) {
+residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists, const plan_choices& choices) {
   residency_plan plan;
-  plan.device = device_gaps(t, m, lists);
+  const link_prices price = prices_of(m, choices);
+  const std::vector<double>& bias = choices.bias;
+  plan.device = device_gaps(t, price, lists);
   std::vector<std::uint32_t> real;
   std::vector<gap> chosen;
   for (std::uint32_t a = 0; a < plan.device.size(); ++a) {
@@ -235,7 +252,7 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
       chosen.back().bias = bias.empty() ? 0.0 : bias[a];
     }
   }
-  plan_tier(chosen, t.item_bytes, working_sets(t, place::device), m.device_capacity, lists.starts, device);
+  plan_tier(chosen, t.item_bytes, working_sets(t, place::device), m.device_capacity, choices.clock, choices.device);
   for (std::size_t i = 0; i < real.size(); ++i) {
     plan.device[real[i]] = chosen[i];
   }
@@ -243,11 +260,10 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
   for (item_index item = 0; item < t.item_bytes.size(); ++item) {
     plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
     const item_walk walk(lists, item);
-    add_host_gaps(walk, item, host_events(walk, plan.device, steps), m, steps, bias, plan.host);
+    add_host_gaps(walk, item, host_events(walk, plan.device, steps), price, steps, bias, plan.host);
   }
   plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
-  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(lists.starts),
-            host);
+  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(choices.clock), choices.host);
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -47,9 +48,20 @@ struct residency_plan {
   std::vector<std::uint32_t> first_host_of_item;  ///< item -> index in `host`; one more at the end
 };
 
+/// What a residency plan is made from: all that a search may vary.
+struct plan_choices {
+  tier_rule device;
+  tier_rule host;
+  /// What a second of each link is worth (by plan::link); of the last entry, how much of a storage link's seconds a
+  /// copy that leaves the device costs as well.
+  std::array<double, 5> price{1.0, 1.0, 1.0, 1.0, 0.0};
+  std::vector<double> bias;   ///< by access, for the gap after it on the device, then on the host; none when empty
+  std::vector<double> clock;  ///< start of each step, ascending, and the end of the iteration
+};
+
 /// Plans the device tier, derives from it when the host's copies are used, and plans the host tier for that.
 [[nodiscard]] residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists,
-                                            const tier_rule& device, const tier_rule& host, const std::vector<double>& bias);
+                                            const plan_choices& choices);
 
 /// The operations of a plan, one iteration in its steady state. Nothing when it cannot run in the machine's memory.
 [[nodiscard]] std::optional<schedule> emit(const trace& t, const machine& m, const access_lists& lists,

@@ -116,7 +116,7 @@ void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes
       g.kept = true;
     }
   }
-  bring_ahead(gaps, item_bytes, profile.bytes(), capacity, starts, rule.lead_seconds);
+  bring_ahead(gaps, item_bytes, profile.bytes(), capacity, starts, rule.lead * starts.back());
 }
 
 }  // namespace forebay::plan::detail

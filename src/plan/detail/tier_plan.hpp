@@ -12,13 +12,13 @@ enum class selection : std::uint8_t { furthest_next_use, density, spread_density
 /// What the search varies for one tier.
 struct tier_rule {
   selection by = selection::spread_density;
-  double slack = 0.0;         ///< part of the capacity that kept copies leave to copies in transit
-  double lead_seconds = 0.0;  ///< how long before its use a copy may be brought
+  double slack = 0.0;  ///< part of the capacity that kept copies leave to copies in transit
+  double lead = 0.05;  ///< how long before its use a copy may be brought, as a part of the iteration
 };
 
 /// Chooses which gaps keep their copy and when the others are fetched, so that no position's bytes exceed the capacity
 /// where its working set alone does not. `working_set`: bytes by position that are there whatever is chosen. `starts`:
-/// nominal start of each step, and the end of the last.
+/// of each step, in seconds, and the end of the last.
 void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes,
                const std::vector<byte_count>& working_set, byte_count capacity, const std::vector<double>& starts,
                const tier_rule& rule);
