@@ -25,16 +25,20 @@ struct regime {
   int layers;
   byte_count device;
   byte_count host;
-  byte_count link_rate;     // each direction, bytes per second
-  byte_count storage_rate;  // each direction, bytes per second
-  double forward_seconds;   // per layer; backward takes twice as long
-  double update_seconds;    // per layer, on the host
+  byte_count link_rate;             // each direction, bytes per second
+  byte_count storage_rate;          // each direction, bytes per second
+  double forward_seconds;           // per layer; backward takes twice as long
+  double update_seconds;            // per layer, on the host
+  byte_count activation_bytes = 0;  // per layer; 0: as much as the parameters
 };
 
-constexpr byte_count block = 4_MiB;  // of a layer's parameters; as much for its gradient, m, v and activations each
+constexpr byte_count block = 4_MiB;  // of a layer's parameters; as much for its gradient, m and v each
 constexpr regime regimes[] = {
     {"compute_bound", 24, 24_MiB, 640_MiB, 512_MiB, 512_MiB, 0.020, 0.002},
     {"storage_bound", 64, 16_MiB, 32_MiB, 2_GiB, 384_MiB, 0.002, 0.001},
+    {"host_nearly_enough", 32, 24_MiB, 416_MiB, 1_GiB, 256_MiB, 0.004, 0.002},
+    {"h2d_bound", 24, 24_MiB, 640_MiB, 256_MiB, 1_GiB, 0.008, 0.001},
+    {"activation_bound", 32, 64_MiB, 128_MiB, 1_GiB, 320_MiB, 0.006, 0.001, 16_MiB},
 };
 
 void compute_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -45,7 +49,7 @@ struct layer_tensors {
 
 // The engine, its order, and the same order as the bound sees it (every tensor is a block of its own size).
 struct model {
-  model(const regime& r, const std::filesystem::path& directory)
+  model(const regime& r, const std::filesystem::path& directory, bool planning)
       : owner([&] {
           engine_options o;
           o.device = emulated_device(
@@ -53,11 +57,13 @@ struct model {
           o.host.capacity = r.host;
           o.storage.push_back({directory, 0, r.storage_rate, r.storage_rate});
           o.packed_block_bytes = block;
+          o.planning = planning ? planning_policy::background : planning_policy::off;
           return o;
         }()) {
     const auto add = [&](const std::string& name, role what) {
-      trace.item_bytes.push_back(block);
-      return owner.add({name, dtype::u8, {block}, what});
+      const byte_count bytes = what == role::activation && r.activation_bytes != 0 ? r.activation_bytes : block;
+      trace.item_bytes.push_back(bytes);
+      return owner.add({name, dtype::u8, {bytes}, what});
     };
     for (int i = 0; i < r.layers; ++i) {
       const std::string n = std::to_string(i);
@@ -218,7 +224,7 @@ link_bytes mean(const link_bytes& total, std::size_t iterations) {
 
 void iteration_over_bound(benchmark::State& state) {
   const regime& r = regimes[state.range(0)];
-  state.SetLabel(r.name);
+  state.SetLabel(std::string(r.name) + (state.range(1) != 0 ? ", planned" : ", look-ahead"));
   const std::filesystem::path directory =
       std::filesystem::temp_directory_path() / ("forebay-bound-bench-" + std::to_string(getpid()));
   plan::machine machine;
@@ -226,13 +232,17 @@ void iteration_over_bound(benchmark::State& state) {
   machine.h2d_rate = machine.d2h_rate = measured_link_rate(r);
   const double storage = measured_storage_rate(r, directory / "loop");
   machine.storage = {{storage, storage}};
-  model m(r, directory / "engine");
+  const bool planning = state.range(1) != 0;
+  model m(r, directory / "engine", planning);
   machine.host_capacity = r.host - std::min<byte_count>(8_MiB, r.host / 8);
   const plan::phase_bound bound(m.trace, machine);
   const double least = bound.evaluate(machine).seconds;
   std::uint64_t n = 0;
-  for (; n < 4; ++n) {
-    m.iterate(n);  // cold start, then the first measurements
+  // Cold start, the first measurements, and where one is made, the first iterations with a schedule.
+  constexpr std::uint64_t settle = 4;
+  constexpr std::uint64_t patience = 12;
+  for (std::uint64_t planned = 0; n < settle || (planning && n < patience && planned < 2); ++n) {
+    planned += m.iterate(n).planned ? 1 : 0;
   }
   std::vector<double> seconds;
   iteration_report last;
@@ -259,9 +269,14 @@ void iteration_over_bound(benchmark::State& state) {
   state.counters["write_req"] = static_cast<double>(required.storage_written) / 1e6;
   state.counters["stall_s"] = last.stall_seconds;
   state.counters["predicted_s"] = last.predicted_seconds;
+  state.counters["planned"] = last.planned ? 1 : 0;
   std::filesystem::remove_all(directory);
 }
-BENCHMARK(iteration_over_bound)->DenseRange(0, 1)->Iterations(8)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(iteration_over_bound)
+    ->ArgsProduct({benchmark::CreateDenseRange(0, 4, 1), {0, 1}})
+    ->Iterations(8)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace forebay

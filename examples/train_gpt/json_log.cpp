@@ -40,6 +40,7 @@ void json_log::add(std::uint64_t step, const step_result& result) {
                               {"h2d_bytes", cost.moved.h2d},
                               {"d2h_bytes", cost.moved.d2h},
                               {"storage_peak_bytes", cost.peak.storage},
+                              {"planned", cost.planned},
                               {"predicted_seconds", cost.predicted_seconds},
                               {"bound_seconds", cost.bound_seconds},
                               {"gradient_norm", result.gradient_norm}};

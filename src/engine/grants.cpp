@@ -194,8 +194,9 @@ void scheduler::take_over(const step_plan& step, const block_access& a) {
 }
 
 std::uint32_t scheduler::scratch_for(const step_plan& step, const stream* on) {
-  const byte_count bytes = device_arena_.rounded(step.workspace);
   const tier t = step.where == place::device ? tier::device : tier::host;
+  const byte_count kept = follow_.active ? follow_.workspace[t == tier::device ? 0 : 1] : 0;
+  const byte_count bytes = std::max(kept, device_arena_.rounded(step.workspace));
   std::uint32_t fallback = no_block;
   for (const std::uint32_t i : scratches_) {
     const block_record& b = blocks_[i];

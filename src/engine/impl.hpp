@@ -10,6 +10,7 @@
 #include <forebay/engine/engine.hpp>
 #include <forebay/memory/topology.hpp>
 
+#include "engine/background_planner.hpp"
 #include "engine/forecast.hpp"
 #include "engine/layout.hpp"
 #include "engine/scheduler.hpp"
@@ -59,6 +60,15 @@ struct engine::impl {
   void adopt_recorded();
   void abandon_iteration() noexcept;
 
+  // Planning (planning.cpp)
+  void forget_plan(const detail::layout& l);
+  [[nodiscard]] detail::planning_problem problem_for(const std::vector<double>& step_seconds,
+                                                     const plan::machine& rates) const;
+  void keep_planning(const std::vector<double>& step_seconds, const plan::machine& rates);
+  [[nodiscard]] static double predict(const detail::placed_schedule& schedule, const detail::planning_problem& problem);
+  void consider(detail::placed_schedule made);
+  [[nodiscard]] double seconds_as_it_is() const;
+
   std::unique_ptr<forebay::device> device;
   engine_options options;
   topology machine;
@@ -81,6 +91,15 @@ struct engine::impl {
   bool has_order = false;
   detail::forecast outlook;
   detail::forecast::figures expected;
+  plan::trace to_plan;                            ///< the order over blocks, without workspaces
+  std::array<byte_count, 2> largest_workspace{};  ///< the largest, on the device and on the host
+  detail::background_planner planner;
+  std::vector<double> planned_seconds;  ///< the durations and rates that were planned for last
+  plan::machine planned_rates;
+  std::uint64_t orders = 0;                   ///< set so far
+  std::uint64_t planned_order = 0;            ///< the one that was planned for last
+  double schedule_seconds = 0.0;              ///< what an iteration should take with the schedule, as things are now
+  double last_seconds = 0.0;                  ///< of the last iteration
   byte_count home_bytes = 0;                  // that storage was reserved for
   std::deque<detail::step_plan> on_the_spot;  // steps described in this iteration; leases point to them
 

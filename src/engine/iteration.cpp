@@ -69,7 +69,7 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
   recorded = order{};
   number = n;
   const std::vector<double> durations = sched->step_seconds();
-  const plan::machine rates = sched->measured_machine();
+  const plan::machine rates = sched->measure_machine();
   // A forecast costs tens of milliseconds on a large order: often at first, while measurements settle, then now and
   // then.
   constexpr std::uint64_t refresh = 64;
@@ -77,6 +77,7 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
     expected = outlook.update(durations, rates);
   }
   sched->use_measurements(durations, rates);
+  keep_planning(durations, rates);
   // The first iterations are timed, then one in eight: timing costs a callback per step.
   constexpr std::uint64_t settle = 4;
   constexpr std::uint64_t every = 8;
@@ -98,19 +99,23 @@ iteration_report engine::impl::end_iteration() {
     throw;
   }
   sched->drop_activations();
+  bool followed = false;
   {
     const std::scoped_lock lock(sched->mutex());
     sched->throw_if_failed();
+    followed = sched->following();
   }
   iterating = false;
   const detail::scheduler::counters now = sched->totals();
   iteration_report r;
   r.number = number;
   r.seconds = to_seconds(std::chrono::steady_clock::now() - began);
+  last_seconds = r.seconds;
   r.stall_seconds = to_seconds(now.stall - before.stall + compute->waited() - waited_before);
   const plan::link_volume& required = outlook.required();
   r.required = {required.h2d, required.d2h, required.storage_read, required.storage_written};
-  r.predicted_seconds = expected.predicted_seconds;
+  r.planned = followed;
+  r.predicted_seconds = followed ? schedule_seconds : expected.predicted_seconds;
   r.bound_seconds = expected.bound_seconds;
   r.misses = now.misses - before.misses;
   r.moved.h2d = now.h2d - before.h2d;

@@ -129,6 +129,7 @@ void scheduler::reap() {
 
 void scheduler::unpin(lease_record& l) {
   const tier t = l.step->where == place::device ? tier::device : tier::host;
+  note_passed(*l.step);
   for (const block_access& a : l.step->blocks) {
     block_record& b = blocks_[a.block];
     --copy_of(b, t).pins;

@@ -94,6 +94,18 @@ bool scheduler::take_home(std::uint32_t block) {
   return r.has_memory() || take_hole(block, tier::host);
 }
 
+void scheduler::start_write_back(std::uint32_t block, std::uint64_t priority) {
+  block_record& b = blocks_[block];
+  block_move m;
+  m.block = block;
+  m.priority = priority;
+  m.write_back = true;
+  m.way = route::host_to_storage;
+  m.host = address(tier::host, b.host.place);
+  take_page_for_rewrite(b);
+  launch(m);
+}
+
 void scheduler::spill_to_storage(std::uint32_t block, tier from, std::uint64_t priority) {
   block_record& b = blocks_[block];
   block_move m;
@@ -104,12 +116,16 @@ void scheduler::spill_to_storage(std::uint32_t block, tier from, std::uint64_t p
   if (from == tier::host) {
     m.host = address(tier::host, b.host.place);
   }
+  take_page_for_rewrite(b);
+  launch(m);
+}
+
+void scheduler::take_page_for_rewrite(block_record& b) {
   if (b.page.valid()) {
     store_->renew(b.page);  // all of it is rewritten: its chunks go where the paths' rates now want them
   } else {
     ensure_page(b);
   }
-  launch(m);
 }
 
 void scheduler::resume_spills() {
@@ -158,11 +174,12 @@ void scheduler::end_move(block_move& m) {
   if (m.failure != nullptr) {
     latch(m.failure);
   }
-  const bool fetch = !m.drop_source;
-  if (fetch) {
-    end_fetch(b, m);
-  } else {
+  if (m.write_back) {
+    b.stored = m.failure == nullptr;
+  } else if (m.drop_source) {
     end_spill(b, m);
+  } else {
+    end_fetch(b, m);
   }
   moves_.erase(block);
   drop_if_dead(block);
@@ -176,7 +193,7 @@ void scheduler::end_fetch(block_record& b, const block_move& m) {
   // failure.
   to.now = good || to.pins != 0 ? replica::state::present : replica::state::placed;
   if (m.overwritten) {
-    if (b.host.has_memory()) {
+    if (m.host != nullptr && b.host.has_memory()) {  // the move's own source: memory taken since then is others'
       b.host.now = replica::state::placed;
       drop_copy(m.block, tier::host);
     }

@@ -16,7 +16,9 @@ bool scheduler::take_hole(std::uint32_t block, tier t) {
   replica& r = copy_of(b, t);
   FOREBAY_ASSERT(r.now == replica::state::absent);
   if (!r.fixed) {
-    const std::optional<extent> place = arena(t).allocate(b.bytes, {occupant::kind::block, block, b.bytes});
+    const std::optional<extent> place = b.scratch && follow_.active
+                                            ? take_kept_workspace(block, t)
+                                            : arena(t).allocate(b.bytes, {occupant::kind::block, block, b.bytes});
     if (!place) {
       return false;
     }
@@ -25,6 +27,20 @@ bool scheduler::take_hole(std::uint32_t block, tier t) {
   r.now = replica::state::placed;
   changed_table_ = true;
   return true;
+}
+
+// While a schedule is followed, workspaces have a place of their own at the end of the tier.
+std::optional<extent> scheduler::take_kept_workspace(std::uint32_t block, tier t) {
+  const byte_count bytes = follow_.workspace[t == tier::device ? 0 : 1];
+  const occupant who{occupant::kind::block, block, bytes};
+  if (bytes == 0) {
+    return arena(t).allocate(blocks_[block].bytes, who);
+  }
+  const extent place{arena(t).capacity() - bytes, bytes};
+  if (arena(t).allocate_at(place, who)) {
+    return place;
+  }
+  return follow_.strict ? std::nullopt : arena(t).allocate(bytes, who);
 }
 
 scheduler::placed scheduler::place_block(std::uint32_t block, tier t, need why) {

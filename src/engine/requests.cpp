@@ -17,13 +17,17 @@ std::uint32_t scheduler::acquire(const step_plan& step, stream* on) {
   check_contents(step);
   check_fits(step);
   check_conflicts(step, on);
-  const bool missed = is_miss(step);
+  if (follow_.active && !is_expected(step)) {
+    stop_following();
+  }
+  const bool missed = !follow_.active && is_miss(step);
   if (step.position) {
     move_cursor(*step.position + 1);
   }
   misses_ += missed ? 1 : 0;
-  if (!must_queue(step)) {
+  if (may_grant(step) && !must_queue(step)) {
     if (const auto lease = try_grant(step, on, std::this_thread::get_id())) {
+      note_granted(step);
       kick_unless_quiet();
       return *lease;
     }
@@ -55,7 +59,7 @@ std::uint32_t scheduler::wait_for(const step_plan& step, stream* on, std::unique
   r.step = &step;
   r.on = on;
   r.thread = std::this_thread::get_id();
-  want(r, true);
+  want(r, !follow_.active);
   requests_.push_back(&r);
   quiet_ = false;
   for (const std::uint32_t ended : ended_leases_) {
@@ -108,6 +112,8 @@ void scheduler::serve_requests() {
     }
     if (failure_ != nullptr) {
       r->failure = failure_;
+    } else if (follow_.active) {
+      serve_by_schedule(*r);
     } else if (const request* first = ahead_of(*r)) {
       serve_behind(*r, *first);
     } else {
@@ -142,6 +148,21 @@ bool scheduler::holds_leases(std::thread::id thread) const {
   return live_leases_ != 0 && std::any_of(leases_.begin(), leases_.end(), [&](const lease_record& l) {
            return l.now == lease_record::state::live && l.thread == thread;
          });
+}
+
+// The schedule brings what the request waits for.
+void scheduler::serve_by_schedule(request& r) {
+  if (!may_grant(*r.step)) {
+    return;
+  }
+  try {
+    r.lease = try_grant(*r.step, r.on, r.thread);
+  } catch (...) {
+    r.failure = std::current_exception();
+  }
+  if (r.lease) {
+    note_granted(*r.step);
+  }
 }
 
 // Others only take what is there.
@@ -245,6 +266,11 @@ void scheduler::fail_if_stuck() {
   }
   request& r = *requests_.front();
   if (r.done()) {
+    return;
+  }
+  if (follow_.active) {  // something is not as the schedule has it
+    follow_.strict = true;
+    stop_following();
     return;
   }
   if (!r.regrouped) {

@@ -94,7 +94,9 @@ void scheduler::pass() {
     resume_spills();
     serve_requests();
     const bool starving = std::any_of(requests_.begin(), requests_.end(), [](const request* r) { return r->unplaced; });
-    if (!starving) {
+    if (follow_.active) {
+      follow();
+    } else if (!starving && !pausing_) {
       prefetch();
     }
     if (!changed_table_) {
@@ -163,6 +165,7 @@ void scheduler::add_staging(std::size_t chunks) {
 }
 
 void scheduler::set_order(std::vector<step_plan> steps, plan::next_use next) {
+  set_schedule(nullptr, 0, 0);
   steps_ = std::move(steps);
   next_use_ = std::move(next);
   move_cursor(0);
@@ -193,19 +196,20 @@ void scheduler::use_measurements(const std::vector<double>& step_seconds, const 
   host_seconds_per_byte_ = 1.0 / plan::storage_read_rate(rates) + 1.0 / plan::storage_write_rate(rates);
 }
 
-plan::machine scheduler::measured_machine() const {
+plan::machine scheduler::measure_machine() {
   const std::scoped_lock lock(mutex_);
-  const auto rate = [](const link_use& use) {
-    const double seconds = to_seconds(use.busy);
-    return seconds > 0.0 && use.bytes != 0 ? static_cast<double>(use.bytes) / seconds : plan::unlimited_rate;
-  };
+  const time_point now = std::chrono::steady_clock::now();
+  const std::size_t paths = store_ == nullptr ? 0 : store_->path_count();
+  rates_.resize(2 + 2 * paths);
   plan::machine m;
   m.device_capacity = device_arena_.capacity();
   m.host_capacity = host_arena_.capacity() - staging_.size() * chunk_;
-  m.h2d_rate = rate(mover_->h2d_use());
-  m.d2h_rate = rate(mover_->d2h_use());
-  for (std::size_t path = 0; store_ != nullptr && path < store_->path_count(); ++path) {
-    m.storage.push_back({rate(mover_->read_use(path)), rate(mover_->write_use(path))});
+  m.h2d_rate = rates_[0].update(mover_->h2d_use(), now);
+  m.d2h_rate = rates_[1].update(mover_->d2h_use(), now);
+  for (std::size_t path = 0; path < paths; ++path) {
+    const double read = rates_[2 + 2 * path].update(mover_->read_use(path), now);
+    const double write = rates_[3 + 2 * path].update(mover_->write_use(path), now);
+    m.storage.push_back({read, write});
   }
   return m;
 }

@@ -27,6 +27,8 @@
 #include <forebay/transfer/mover.hpp>
 #include <forebay/transfer/staging.hpp>
 
+#include "engine/follow.hpp"
+#include "engine/link_rate.hpp"
 #include "engine/step_clock.hpp"
 
 namespace forebay::detail {
@@ -79,6 +81,7 @@ struct request {
 struct block_move : move {
   bool drop_source = false;  ///< an eviction: the source's memory is wanted
   bool keeps_host = false;   ///< storage_to_device that fills the block's host copy on the way
+  bool write_back = false;   ///< host_to_storage that leaves the host's copy where it is
   bool overwritten = false;  ///< a step on the device took the contents over before the move's end was known
 };
 
@@ -133,6 +136,15 @@ class scheduler {
   void mark_initialised(std::uint32_t tensor);
   void mark_freed(std::uint32_t tensor);
 
+  // The schedule. `set_schedule`: the caller holds the mutex; null for none.
+  void set_schedule(std::unique_ptr<const placed_schedule> plan, byte_count device_workspace,
+                    byte_count host_workspace);
+  [[nodiscard]] const placed_schedule* current_schedule() const { return follow_.plan.get(); }
+  [[nodiscard]] bool following() const { return follow_.active; }
+  /// Between iterations, when no lease lives: from here on the schedule is followed, if there is one and it is not
+  /// followed already. Takes the mutex; waits for moves under way.
+  void start_following();
+
   // Leases. These take the mutex.
   [[nodiscard]] std::uint32_t acquire(const step_plan& step, stream* on);
   void release(std::uint32_t lease) noexcept;
@@ -163,8 +175,9 @@ class scheduler {
   /// While on, steps are timed even when nobody has to wake for their ends.
   void measure_steps(bool on);
   [[nodiscard]] std::vector<double> step_seconds() const { return clock_.seconds(); }
-  /// The links' rates as measured so far, and the capacities that blocks can have.
-  [[nodiscard]] plan::machine measured_machine() const;
+  /// The links' rates as measured lately, and the capacities that blocks can have. Called once an iteration: what was
+  /// carried since the last call counts most.
+  [[nodiscard]] plan::machine measure_machine();
   /// Takes the durations and rates known by now into account when looking ahead.
   void use_measurements(const std::vector<double>& step_seconds, const plan::machine& rates);
 
@@ -194,6 +207,7 @@ class scheduler {
   [[nodiscard]] replica& copy_of(block_record& b, tier t) { return t == tier::device ? b.device : b.host; }
   [[nodiscard]] std::byte* address(tier t, extent place) const;
   [[nodiscard]] bool take_hole(std::uint32_t block, tier t);
+  [[nodiscard]] std::optional<extent> take_kept_workspace(std::uint32_t block, tier t);
   [[nodiscard]] placed place_block(std::uint32_t block, tier t, need why);
   [[nodiscard]] std::optional<std::uint64_t> victim_score(tier t, byte_count offset, const occupant& who, need why);
   [[nodiscard]] bool can_drop_at_once(const block_record& b, tier t) const;
@@ -210,6 +224,7 @@ class scheduler {
   void start_fetch(std::uint32_t block, tier t, std::uint64_t priority, bool keep_host);
   void start_spill(std::uint32_t block, tier from, std::uint64_t priority);
   void spill_to_storage(std::uint32_t block, tier from, std::uint64_t priority);
+  void start_write_back(std::uint32_t block, std::uint64_t priority);
   void resume_spills();
   [[nodiscard]] bool take_home(std::uint32_t block);
   void launch(block_move m);
@@ -218,6 +233,7 @@ class scheduler {
   void end_spill(block_record& b, const block_move& m);
   void drop_if_dead(std::uint32_t block);
   void ensure_page(block_record& b);
+  void take_page_for_rewrite(block_record& b);
   void hasten(std::uint32_t block);
 
   // grants.cpp and leases.cpp
@@ -242,6 +258,26 @@ class scheduler {
   void reap();
   void unpin(lease_record& l);
 
+  // follow.cpp
+  [[nodiscard]] bool following_whole_iterations() const;
+  void prepare_start();
+  void stop_following();
+  void follow();
+  void take_next_operation();
+  void advance(planned_entry& e, std::array<bool, 2>& full);
+  void advance_step(planned_entry& e, std::array<bool, 2>& full);
+  void advance_bring(planned_entry& e, std::array<bool, 2>& full);
+  void advance_write_back(planned_entry& e);
+  void advance_leave(planned_entry& e);
+  [[nodiscard]] block_marks& marks_of(std::uint32_t block);
+  void mark(const planned_entry& e);
+  [[nodiscard]] std::optional<extent> planned_place_or_hole(const block_record& b, tier t, byte_count offset);
+  [[nodiscard]] bool take_planned_place(std::uint32_t block, tier t, byte_count offset);
+  [[nodiscard]] bool is_expected(const step_plan& step) const;
+  [[nodiscard]] bool may_grant(const step_plan& step) const;
+  void note_granted(const step_plan& step);
+  void note_passed(const step_plan& step);
+
   // in_place.cpp
   [[nodiscard]] in_place_access open_in_place(std::uint32_t block, bool writes, std::unique_lock<std::mutex>& lock);
 
@@ -257,6 +293,7 @@ class scheduler {
   void serve_requests();
   [[nodiscard]] const request* ahead_of(const request& r) const;
   [[nodiscard]] bool holds_leases(std::thread::id thread) const;
+  void serve_by_schedule(request& r);
   void serve_behind(request& r, const request& first);
   void serve(request& r);
   void serve_block(request& r, const block_access& a);
@@ -333,13 +370,16 @@ class scheduler {
   std::atomic<bool> quiet_{false};
   bool incomplete_ = false;     // the last walk met a block that can't be brought yet
   bool changed_table_ = false;  // by the current pass
+  bool pausing_ = false;        // nothing is brought ahead, so that moves come to an end
+  follower follow_;
 
   std::vector<double> known_seconds_;     // by step; empty while unknown
   double device_seconds_per_byte_ = 0.0;  // of bringing a byte into the tier and taking another one away
   double host_seconds_per_byte_ = 0.0;
   bool measuring_ = false;
   step_clock clock_;
-  gate callbacks_;  // stream callbacks that will still call kick()
+  std::vector<link_rate> rates_;  // h2d, d2h, then each path's reads and writes
+  gate callbacks_;                // stream callbacks that will still call kick()
   std::unique_ptr<mover> mover_;
   std::mutex wake_mutex_;
   std::condition_variable woken_;

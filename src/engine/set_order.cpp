@@ -189,6 +189,7 @@ void engine::impl::adopt(order steps) {
   capacities.host_capacity = host_account.capacity() - sched->staging_chunks() * options.chunk;
   capacities.storage.resize(store == nullptr ? 0 : store->path_count());
   outlook = detail::forecast(l.trace, capacities);
+  forget_plan(l);
   expected = {};
 }
 

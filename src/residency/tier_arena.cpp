@@ -49,6 +49,28 @@ std::optional<extent> tier_arena::allocate(byte_count bytes, occupant who) {
   return place;
 }
 
+std::optional<extent> tier_arena::allocate_lowest(byte_count bytes, occupant who) {
+  const byte_count need = rounded(bytes);
+  for (const auto& [offset, size] : holes_.holes()) {
+    if (size >= need) {
+      const extent place{offset, need};
+      return allocate_at(place, who) ? std::optional(place) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<extent> tier_arena::allocate_highest(byte_count bytes, occupant who) {
+  const byte_count need = rounded(bytes);
+  for (auto hole = holes_.holes().rbegin(); hole != holes_.holes().rend(); ++hole) {
+    if (hole->second >= need) {
+      const extent place{hole->first + hole->second - need, need};
+      return allocate_at(place, who) ? std::optional(place) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 bool tier_arena::allocate_at(extent place, occupant who) {
   if (!holes_.allocate_at(place)) {
     return false;

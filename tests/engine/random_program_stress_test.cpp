@@ -107,6 +107,7 @@ struct tiers {
   double slack = 0.0;  // of the way from the smallest capacity to everything
   bool delayed = false;
   bool prefetch = true;
+  bool planned = false;  // a schedule is followed as soon as durations are known
   bool shuffle = false;  // steps run in another order than declared, some not at all
   io::backend_kind io = io::backend_kind::automatic;
 };
@@ -165,6 +166,7 @@ class engine_under_test {
     o.host.capacity = capacity.host;
     o.chunk = 16_KiB;
     o.prefetch = t.prefetch;
+    o.planning = t.planned ? planning_policy::always : planning_policy::off;
     o.poison_freed_memory = true;
     o.packed_block_bytes = 64_KiB;
     o.stall_limit = std::chrono::milliseconds(20'000);
@@ -181,7 +183,8 @@ class engine_under_test {
   tier_bytes capacities_;
 };
 
-void run(std::uint64_t seed, const tiers& t) {
+// Counts the iterations that followed a schedule.
+void run(std::uint64_t seed, const tiers& t, std::uint64_t& planned) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 rng(seed);
   const program p = make_program(rng);
@@ -203,7 +206,7 @@ void run(std::uint64_t seed, const tiers& t) {
     }
     defined[i] = true;
   }
-  for (std::uint64_t n = 0; n < 4; ++n) {
+  for (std::uint64_t n = 0; n < (t.planned ? 8 : 4); ++n) {
     std::vector<std::uint64_t> seen(p.steps.size());
     std::vector<std::uint64_t> expected(p.steps.size());
     std::vector<std::size_t> sequence(p.steps.size());
@@ -266,6 +269,7 @@ void run(std::uint64_t seed, const tiers& t) {
     EXPECT_LE(report.peak.device, under_test.capacities().device);
     EXPECT_LE(report.peak.host, under_test.capacities().host);
     EXPECT_EQ(seen, expected);
+    planned += report.planned ? 1 : 0;
     for (std::size_t i = 0; i < p.specs.size(); ++i) {
       if (p.specs[i].role == role::activation) {
         defined[i] = false;
@@ -280,6 +284,11 @@ void run(std::uint64_t seed, const tiers& t) {
     e.read<std::uint8_t>(ids[i], contents);
     EXPECT_EQ(contents, reference[i]) << "tensor " << i;
   }
+}
+
+void run(std::uint64_t seed, const tiers& t) {
+  std::uint64_t planned = 0;
+  run(seed, t, planned);
 }
 
 // A sanitizer makes each seed ten times as long, and sees in few what a plain run needs many for.
@@ -341,6 +350,36 @@ TEST(random_program, delayed_copies) {
   for (std::uint64_t seed = 0; seed < std::min<std::uint64_t>(10, seeds); ++seed) {
     run(seed, {.slack = 0.15, .delayed = true, .shuffle = seed % 2 == 1});
   }
+}
+
+// Each seed makes several plans. Most are followed; some orders need no transfer, or have no plan that fits.
+constexpr std::uint64_t planned_seeds = seeds / 3;
+
+std::uint64_t run_planned(const tiers& t) {
+  std::uint64_t planned = 0;
+  for (std::uint64_t seed = 0; seed < planned_seeds; ++seed) {
+    run(seed, t, planned);
+  }
+  return planned;
+}
+
+// There is next to no room for copies in transit: most have no schedule and are served as without planning.
+TEST(random_program, planned_at_the_smallest_capacities) { static_cast<void>(run_planned({.planned = true})); }
+
+TEST(random_program, planned_with_some_room) {
+  EXPECT_GT(run_planned({.paths = 2, .slack = 0.2, .planned = true}), planned_seeds);
+}
+
+TEST(random_program, planned_on_two_tiers) {
+  EXPECT_GT(run_planned({.storage = false, .slack = 0.1, .planned = true}), planned_seeds);
+}
+
+TEST(random_program, planned_with_delayed_copies) {
+  EXPECT_GT(run_planned({.slack = 0.15, .delayed = true, .planned = true}), planned_seeds);
+}
+
+TEST(random_program, planned_with_steps_skipped_and_out_of_order) {
+  EXPECT_GT(run_planned({.slack = 0.2, .planned = true, .shuffle = true}), 0U);
 }
 
 TEST(random_program, threads_for_storage) {

@@ -40,6 +40,13 @@ struct host_options {
   bool require_pinned = false;  ///< refuse to run on pageable memory instead of degrading
 };
 
+/// When transfers follow a schedule of the planner; otherwise the engine looks ahead along the order.
+enum class planning_policy : std::uint8_t {
+  off,
+  background,  ///< made in the background from measured durations and rates; followed when it promises to be faster
+  always       ///< waited for, and followed whatever it promises (for tests and comparisons)
+};
+
 /// Everything that configures an engine. Move-only: it carries the device.
 struct engine_options {
   std::unique_ptr<forebay::device> device;
@@ -51,6 +58,7 @@ struct engine_options {
   bool checksums = true;
   bool direct_io = true;
   io::backend_options io{};
+  planning_policy planning = planning_policy::background;
   bool prefetch = true;  ///< off: everything is fetched on demand (for tests and comparisons)
 #ifdef NDEBUG
   bool poison_freed_memory = false;  ///< fill freed tier memory with a NaN pattern

@@ -23,10 +23,11 @@ struct iteration_report {
   std::uint64_t number = 0;
   double seconds = 0.0;        ///< from begin to the end of finish
   double stall_seconds = 0.0;  ///< in which the compute stream, or the caller of a host step, waited for data
-  std::uint64_t misses = 0;    ///< acquires that found a block neither present nor on its way
+  std::uint64_t misses = 0;    ///< acquires that found a block neither present, nor on its way, nor in the schedule
   link_bytes moved;
-  link_bytes required;  ///< what order and capacities make every schedule move, in the long run; 0 while unknown
-  tier_bytes peak;      ///< of the run so far
+  link_bytes required;   ///< what order and capacities make every schedule move, in the long run; 0 while unknown
+  tier_bytes peak;       ///< of the run so far
+  bool planned = false;  ///< it followed a schedule of the planner from its first step to its last
   double predicted_seconds = 0.0;  ///< by the plan, from the durations and rates known before; 0 while unknown
   double bound_seconds = 0.0;      ///< phase-wise lower bound for the same durations and rates; 0 while unknown
 };

@@ -71,6 +71,11 @@ struct link_use {
   duration busy{};
   time_point busy_since;
 
+  [[nodiscard]] byte_count carried() const { return bytes - bytes_in_flight; }
+  /// How long it has been in use by `now`.
+  [[nodiscard]] duration busy_by(time_point now) const {
+    return in_flight == 0 ? busy : busy + std::max(now - busy_since, duration::zero());
+  }
   void begin(byte_count n, time_point now) {
     if (in_flight++ == 0) {
       busy_since = std::max(now, busy_since);
