@@ -10,6 +10,7 @@
 
 #include <forebay/base/error.hpp>
 
+#include "plan/detail/order_search.hpp"
 #include "plan/detail/plan_search.hpp"
 #include <cstdlib>
 
@@ -38,6 +39,11 @@ planned plan_iteration(const trace& t, const machine& m, const planner_options& 
   s.sweep(std::min(tries, 160U));
   s.vary(tries > s.result().candidates ? tries - s.result().candidates : 0);}
   planned result = s.result();
+  if (s.found()) {
+  const double SW = getenv("SAW") ? atof(getenv("SAW")) : 2.5e6;
+  detail::order_search_limits limits{static_cast<std::uint32_t>(std::min(SW/static_cast<double>(result.steady.operations.size()), 20000.0)), options.close_enough * options.known_bound};
+  result = detail::improve_order(t, m, options, std::move(result), limits);
+  }
   if (!s.found()) {
     throw capacity_error(fmt::format("no schedule found: {} steps in {} bytes on the device and {} on the host",
                                      t.steps.size(), m.device_capacity, m.host_capacity));
