@@ -10,6 +10,7 @@
 
 #include <forebay/base/error.hpp>
 
+#include "plan/detail/coarsening.hpp"
 #include "plan/detail/order_search.hpp"
 #include "plan/detail/plan_search.hpp"
 #include <cstdlib>
@@ -32,12 +33,25 @@ planned plan_iteration(const trace& t, const machine& m, const planner_options& 
     return {};
   }
   detail::plan_search s(t, m, options);
-  std::size_t n = s.lists().all.size();
   const double W = getenv("WORK") ? atof(getenv("WORK")) : 5e5;
-  auto tries = static_cast<std::uint32_t>(std::clamp(W / static_cast<double>(n + 1), 8.0, 4000.0));
-  if (getenv("SW")) { s.sweep(4000); } else {
-  s.sweep(std::min(tries, 160U));
-  s.vary(tries > s.result().candidates ? tries - s.result().candidates : 0);}
+  const auto affordable = [&](const detail::plan_search& x, double work) {
+    return static_cast<std::uint32_t>(std::clamp(work / static_cast<double>(x.lists().all.size() + 1), 4.0, 4000.0));
+  };
+  std::optional<detail::coarse_trace> coarse = detail::coarsen(t, ~std::size_t{0});
+  double work = W;
+  if (coarse && !getenv("NOC")) {
+    detail::plan_search c(coarse->joined, m, options);
+    std::uint32_t tries = affordable(c, W / 2);
+    c.sweep(std::min(tries / 2, 160U));
+    c.vary(tries > c.result().candidates ? tries - c.result().candidates : 0);
+    work -= W / 2;
+    if (c.found()) {
+      s.start_from(c, coarse->joined_of);
+    }
+  }
+  const std::uint32_t tries = affordable(s, work);
+  s.sweep(std::min(tries / 2, 160U));
+  s.vary(tries > s.result().candidates ? tries - s.result().candidates : 0);
   planned result = s.result();
   if (s.found()) {
   const double SW = getenv("SAW") ? atof(getenv("SAW")) : 2.5e6;

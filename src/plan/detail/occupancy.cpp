@@ -6,9 +6,20 @@ namespace forebay::plan::detail {
 
 occupancy::occupancy(const std::vector<byte_count>& base)
     : positions_(static_cast<std::uint32_t>(base.size())), most_(4 * base.size() + 4), added_(4 * base.size() + 4) {
-  for (std::uint32_t p = 0; p < positions_; ++p) {
-    add(p, p + 1, base[p]);
+  if (positions_ > 0) {
+    build(1, 0, positions_, base);
   }
+}
+
+void occupancy::build(std::size_t node, std::uint32_t lo, std::uint32_t hi, const std::vector<byte_count>& base) {
+  if (hi - lo == 1) {
+    most_[node] = static_cast<std::int64_t>(base[lo]);
+    return;
+  }
+  const std::uint32_t middle = lo + (hi - lo) / 2;
+  build(2 * node, lo, middle, base);
+  build(2 * node + 1, middle, hi, base);
+  most_[node] = std::max(most_[2 * node], most_[2 * node + 1]);
 }
 
 template <typename Visit>

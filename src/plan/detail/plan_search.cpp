@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <utility>
+#include <cstdio>
 
 #include <forebay/plan/evaluate.hpp>
 
@@ -44,9 +45,29 @@ bool plan_search::consider(const plan_choices& c) {
   return better;
 }
 
+void plan_search::start_from(const plan_search& coarse, const std::vector<item_index>& joined_of) {
+  plan_choices c = coarse.best();
+  if (!c.bias.empty()) {
+    const access_lists& from = coarse.lists();
+    c.bias.assign(2 * lists_.all.size(), 0.0);
+    for (item_index i = 0; i < joined_of.size(); ++i) {  // the items' accesses are the same, one by one
+      const std::uint32_t first = lists_.first_of_item[i];
+      for (std::uint32_t k = first; k < lists_.first_of_item[i + 1]; ++k) {
+        const std::uint32_t a = from.of_item[from.first_of_item[joined_of[i]] + (k - first)];
+        c.bias[lists_.of_item[k]] = coarse.best().bias[a];
+        c.bias[lists_.all.size() + lists_.of_item[k]] = coarse.best().bias[from.all.size() + a];
+      }
+    }
+  }
+  consider(c);
+  if (found()) { printf("  coarse %g -> %g\n", coarse.result().predicted.period, result_.predicted.period); }
+}
+
 void plan_search::sweep(std::uint32_t candidates) {
   const std::uint32_t until = result_.candidates + candidates;
-  consider(best_);
+  if (!found()) {
+    consider(best_);
+  }
   for (const double slack : slacks) {  // a start from which one rule after another can be searched
     if (!found() && result_.candidates < until) {
       plan_choices c = best_;

@@ -17,6 +17,8 @@ class plan_search {
  public:
   plan_search(const trace& t, const machine& m, const planner_options& options);
 
+  /// Considers the best choices for a trace whose item `joined_of[i]` stands for this one's item i.
+  void start_from(const plan_search& coarse, const std::vector<item_index>& joined_of);
   /// Up to so many further candidates; stops when close enough to the bound.
   void sweep(std::uint32_t candidates);
   void vary(std::uint32_t candidates);
