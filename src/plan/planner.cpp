@@ -32,26 +32,38 @@ planned plan_iteration(const trace& t, const machine& m, const planner_options& 
   if (t.steps.empty()) {
     return {};
   }
-  detail::plan_search s(t, m, options);
   const double W = getenv("WORK") ? atof(getenv("WORK")) : 5e5;
   const auto affordable = [&](const detail::plan_search& x, double work) {
-    return static_cast<std::uint32_t>(std::clamp(work / static_cast<double>(x.lists().all.size() + 1), 4.0, 4000.0));
+    return static_cast<std::uint32_t>(std::clamp(work / static_cast<double>(x.lists().all.size() + 1), 2.0, 4000.0));
   };
   std::optional<detail::coarse_trace> coarse = detail::coarsen(t, ~std::size_t{0});
+  detail::plan_search plain(t, m, options);
+  detail::plan_search from_coarse(t, m, options);
   double work = W;
   if (coarse && !getenv("NOC")) {
     detail::plan_search c(coarse->joined, m, options);
-    std::uint32_t tries = affordable(c, W / 2);
+    const std::uint32_t tries = affordable(c, 0.3 * W);
     c.sweep(std::min(tries / 2, 160U));
     c.vary(tries > c.result().candidates ? tries - c.result().candidates : 0);
-    work -= W / 2;
+    work -= 0.3 * W;
     if (c.found()) {
-      s.start_from(c, coarse->joined_of);
+      from_coarse.start_from(c, coarse->joined_of);
+      if (from_coarse.found()) {
+        const auto n = affordable(plain, 0.2 * W);
+        from_coarse.sweep(n/2);
+        from_coarse.vary(n/2);
+        work -= 0.2 * W;
+      }
     }
   }
-  const std::uint32_t tries = affordable(s, work);
-  s.sweep(std::min(tries / 2, 160U));
-  s.vary(tries > s.result().candidates ? tries - s.result().candidates : 0);
+  if (!from_coarse.enough()) {
+    const auto n = affordable(plain, 0.2 * W);
+    plain.sweep(std::min(n, 160U));
+    plain.vary(n > plain.result().candidates ? n - plain.result().candidates : 0);
+    work -= 0.2 * W;
+  }
+  detail::plan_search& s = from_coarse.found() && (!plain.found() || from_coarse.result().predicted.period < plain.result().predicted.period) ? from_coarse : plain;
+  s.vary(affordable(s, work));
   planned result = s.result();
   if (s.found()) {
   const double SW = getenv("SAW") ? atof(getenv("SAW")) : 2.5e6;

@@ -9,6 +9,8 @@
 
 #include <forebay/plan/evaluate.hpp>
 
+#include "plan/detail/coarsening.hpp"
+
 namespace forebay::plan::detail {
 namespace {
 
@@ -21,6 +23,9 @@ constexpr std::array leads{0.05, 0.0, 0.02, 0.1, 0.2, 0.4, 0.8};
 plan_search::plan_search(const trace& t, const machine& m, const planner_options& options)
     : trace_(t), machine_(m), options_(options), lists_(t) {
   best_.clock = lists_.starts;
+  auto c = coarsen(t, ~std::size_t{0});
+  alike_.resize(t.item_bytes.size());
+  for (item_index i = 0; i < alike_.size(); ++i) alike_[i] = c ? c->joined_of[i] : i;
 }
 
 bool plan_search::enough() const {
@@ -60,7 +65,6 @@ void plan_search::start_from(const plan_search& coarse, const std::vector<item_i
     }
   }
   consider(c);
-  if (found()) { printf("  coarse %g -> %g\n", coarse.result().predicted.period, result_.predicted.period); }
 }
 
 void plan_search::sweep(std::uint32_t candidates) {
@@ -138,7 +142,15 @@ plan_choices plan_search::changed() {
         c.bias.assign(2 * lists_.all.size(), 0.0);
       }
       for (auto k = 1 + random_() % 3; k-- > 0;) {
-        c.bias[random_() % c.bias.size()] = 3.0 * (share() - 0.5);
+        const auto i = static_cast<std::uint32_t>(random_() % lists_.all.size());
+        const std::size_t side = random_() % 2 == 0 ? 0 : lists_.all.size();
+        const double b = 3.0 * (share() - 0.5);
+        c.bias[side + i] = b;
+        if (random_() % 2 == 0) {
+          for (std::uint32_t x = lists_.first_of_step[lists_.all[i].step]; x < lists_.first_of_step[lists_.all[i].step + 1]; ++x) {
+            if (alike_[lists_.all[x].item] == alike_[lists_.all[i].item]) c.bias[side + x] = b;
+          }
+        }
       }
     }
   }

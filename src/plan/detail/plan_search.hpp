@@ -43,6 +43,7 @@ class plan_search {
   access_lists lists_;
   plan_choices best_;
   planned result_;
+  std::vector<item_index> alike_;
   std::mt19937 random_;
 };
 
