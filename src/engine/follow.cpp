@@ -111,7 +111,7 @@ void scheduler::prepare_start() {
     for (const block_record& b : blocks_) {
       const replica& r = t == tier::device ? b.device : b.host;
       const byte_count place = wanted[index_of(t)][b.index];
-      const bool stays = place != nowhere && (!follow_.strict || r.place.offset == place);
+      const bool stays = place != nowhere && r.valid() && (!follow_.strict || r.place.offset == place);
       if (!b.scratch && !r.fixed && r.has_memory() && !stays) {
         push(planned_entry::kind::leave, b.index, t, 0);
       }
@@ -120,7 +120,7 @@ void scheduler::prepare_start() {
   for (const tier t : {tier::host, tier::device}) {
     for (const planned_place& p : follow_.plan->at_start) {
       const replica& r = copy_of(blocks_[p.block], t);
-      if (p.where == t && !(r.has_memory() && (!follow_.strict || r.place.offset == p.offset))) {
+      if (p.where == t && !(r.valid() && (!follow_.strict || r.place.offset == p.offset))) {
         push(planned_entry::kind::bring, p.block, t, p.offset);
       }
     }
@@ -286,7 +286,8 @@ void scheduler::advance_step(planned_entry& e, std::array<bool, 2>& full) {
       // A step of which only some copies found memory has them from an earlier pass.
       const block_marks& m = marks_of(place.block);
       const bool there = r.has_memory() && r.now != replica::state::arriving && !m.moved && !m.changed;
-      e.placed = (there || take_planned_place(place.block, t, place.offset)) && e.placed;
+      const bool may_take = !m.pending[index_of(t)];
+      e.placed = (there || (may_take && take_planned_place(place.block, t, place.offset))) && e.placed;
     }
   }
   full[index_of(t)] = full[index_of(t)] || !e.placed;
@@ -318,7 +319,9 @@ void scheduler::advance_bring(planned_entry& e, std::array<bool, 2>& full) {
   if (!e.placed) {
     bool& no_room = full[index_of(e.where)];
     // Fixed memory is the block's own: it is not asked for in turn, and not before the earlier contents have gone.
-    e.placed = (r.fixed ? clear : !no_room) && take_planned_place(e.index, e.where, e.offset);
+    // Nor is memory taken before an earlier copy has left, which may not have been there to begin with.
+    const bool turn = r.fixed ? clear : !no_room && !m.pending[index_of(e.where)];
+    e.placed = turn && take_planned_place(e.index, e.where, e.offset);
     no_room = no_room || (!e.placed && !r.fixed);
   }
   const replica& other = copy_of(b, e.where == tier::device ? tier::host : tier::device);

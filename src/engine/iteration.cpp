@@ -103,7 +103,7 @@ iteration_report engine::impl::end_iteration() {
   {
     const std::scoped_lock lock(sched->mutex());
     sched->throw_if_failed();
-    followed = sched->following();
+    followed = sched->following_whole_iterations();
   }
   iterating = false;
   const detail::scheduler::counters now = sched->totals();

@@ -6,6 +6,7 @@
 #include <forebay/base/error.hpp>
 #include <forebay/plan/placement.hpp>
 #include <forebay/plan/planner.hpp>
+#include <forebay/plan/rotate.hpp>
 #include <forebay/plan/verify.hpp>
 
 namespace forebay::detail {
@@ -76,7 +77,11 @@ std::optional<placed_schedule> make_schedule(const planning_problem& problem) {
   m.host_capacity = host_room;
   for (int i = 0; i < attempts; ++i) {
     std::optional<plan::planned> planned = plan_once(problem, m);
-    if (!planned || !needs_transfers(planned->steady) || plan::verify(problem.trace, m, planned->steady)) {
+    if (!planned || !needs_transfers(planned->steady)) {
+      return std::nullopt;
+    }
+    planned->steady = plan::from_first_step(problem.trace, planned->steady);
+    if (!plan::steps_in_order(planned->steady) || plan::verify(problem.trace, m, planned->steady)) {
       return std::nullopt;
     }
     std::array<plan::placement, 2> tiers{

@@ -141,6 +141,8 @@ class scheduler {
                     byte_count host_workspace);
   [[nodiscard]] const placed_schedule* current_schedule() const { return follow_.plan.get(); }
   [[nodiscard]] bool following() const { return follow_.active; }
+  /// Between iterations: the last one followed it from its first step to its last.
+  [[nodiscard]] bool following_whole_iterations() const;
   /// Between iterations, when no lease lives: from here on the schedule is followed, if there is one and it is not
   /// followed already. Takes the mutex; waits for moves under way.
   void start_following();
@@ -259,7 +261,6 @@ class scheduler {
   void unpin(lease_record& l);
 
   // follow.cpp
-  [[nodiscard]] bool following_whole_iterations() const;
   void prepare_start();
   void stop_following();
   void follow();
