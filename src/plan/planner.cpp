@@ -1,80 +1,150 @@
 #include <forebay/plan/planner.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <optional>
-#include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <forebay/base/error.hpp>
+#include <forebay/plan/minimum_capacity.hpp>
 
 #include "plan/detail/coarsening.hpp"
 #include "plan/detail/order_search.hpp"
 #include "plan/detail/plan_search.hpp"
-#include <cstdlib>
 
 namespace forebay::plan {
 namespace {
 
-}  // namespace
+// What an effort of 1 is spent on.
+constexpr double accesses_planned = 450'000;
+constexpr double operations_timed = 2'000'000;
+constexpr double most_candidates = 4'000;
+constexpr double most_orders = 20'000;
+constexpr double fewest_orders = 100;  // fewer changes to an order are not worth a start
 
-planned plan_iteration(const trace& t, const machine& m, const planner_options& options) {
+/// \throws usage_error, capacity_error
+void check(const trace& t, const machine& m) {
   validate(m);
-  for (std::size_t s = 0; s < t.steps.size(); ++s) {
+  for (std::uint32_t s = 0; s < t.steps.size(); ++s) {
     for (const item_access& a : t.steps[s].accesses) {
       if (a.item >= t.item_bytes.size()) {
         throw usage_error(fmt::format("step {} accesses item {}; there are {}", s, a.item, t.item_bytes.size()));
       }
     }
+    const bool device = t.steps[s].where == place::device;
+    const byte_count capacity = device ? m.device_capacity : m.host_capacity;
+    if (const byte_count need = working_set(t, s); need > capacity) {
+      throw capacity_error(fmt::format("step {} needs {} bytes at once in the {} tier, which has {}", s, need,
+                                       device ? "device" : "host", capacity));
+    }
   }
+}
+
+[[noreturn]] void report_failure(const trace& t, const machine& m) {
+  const capacity_needs needs = minimum_capacity(t, 0);
+  const byte_count largest = *std::max_element(t.item_bytes.begin(), t.item_bytes.end());
+  throw capacity_error(fmt::format(
+      "no schedule found: the device tier has {} bytes and its largest step needs {}; the host tier has {}, its largest "
+      "step needs {}, and items of up to {} bytes must pass through it; all items together have {} bytes{}",
+      m.device_capacity, needs.device.bytes, m.host_capacity, needs.host.bytes, largest, needs.home,
+      m.storage.empty() ? ", and there is no storage" : ""));
+}
+
+/// Several starts, the best of which is searched on.
+class planning {
+ public:
+  planning(const trace& t, const machine& m, const planner_options& options)
+      : options_(options),
+        coarse_(detail::coarsen(t)),
+        problem_(t, m, options_, coarse_.joined_of),
+        plain_(problem_),
+        refined_(problem_) {}
+
+  std::optional<planned> run() {
+    if (coarse_.joined.item_bytes.size() < problem_.order.item_bytes.size()) {
+      refine(0.3, 0.2);
+    }
+    if (!refined_.found() || (!refined_.enough() && affordable(problem_, 0.2) > 10)) {
+      search(plain_, problem_, 0.2);
+    }
+    detail::plan_search& best = better();
+    if (!best.found()) {
+      return std::nullopt;
+    }
+    best.vary(affordable(problem_, left_));
+    planned result = best.result();
+    result.candidates = tried_ + plain_.result().candidates + refined_.result().candidates;
+    return result;
+  }
+
+ private:
+  /// Searches the coarse trace with one share of the effort, and on from its best choices with another.
+  void refine(double coarse_share, double share) {
+    const std::vector<item_index> distinct = [&] {
+      std::vector<item_index> all(coarse_.joined.item_bytes.size());
+      for (item_index i = 0; i < all.size(); ++i) {
+        all[i] = i;
+      }
+      return all;
+    }();
+    const detail::search_problem joined(coarse_.joined, problem_.hardware, options_, distinct);
+    detail::plan_search coarse(joined);
+    search(coarse, joined, coarse_share);
+    tried_ += coarse.result().candidates;
+    if (coarse.found()) {
+      refined_.start_from(coarse, coarse_.joined_of);
+      search(refined_, problem_, share);
+    }
+  }
+
+  void search(detail::plan_search& s, const detail::search_problem& p, double share) {
+    const std::uint32_t until = s.result().candidates + affordable(p, share);
+    s.sweep(affordable(p, share) / 2);
+    if (s.result().candidates < until) {
+      s.vary(until - s.result().candidates);
+    }
+    left_ -= share;
+  }
+
+  [[nodiscard]] std::uint32_t affordable(const detail::search_problem& p, double share) const {
+    const double one = static_cast<double>(p.lists.all.size() + 1);
+    return static_cast<std::uint32_t>(share * std::min(options_.effort * accesses_planned / one, most_candidates));
+  }
+
+  detail::plan_search& better() {
+    const bool refined = refined_.found() && (!plain_.found() || refined_.result().predicted.period <
+                                                                     plain_.result().predicted.period);
+    return refined ? refined_ : plain_;
+  }
+
+  const planner_options& options_;
+  detail::coarse_trace coarse_;
+  detail::search_problem problem_;
+  detail::plan_search plain_;
+  detail::plan_search refined_;
+  double left_ = 1.0;  // of the effort
+  std::uint32_t tried_ = 0;
+};
+
+}  // namespace
+
+planned plan_iteration(const trace& t, const machine& m, const planner_options& options) {
+  check(t, m);
   if (t.steps.empty()) {
     return {};
   }
-  const double W = getenv("WORK") ? atof(getenv("WORK")) : 5e5;
-  const auto affordable = [&](const detail::plan_search& x, double work) {
-    return static_cast<std::uint32_t>(std::clamp(work / static_cast<double>(x.lists().all.size() + 1), 2.0, 4000.0));
-  };
-  std::optional<detail::coarse_trace> coarse = detail::coarsen(t, ~std::size_t{0});
-  detail::plan_search plain(t, m, options);
-  detail::plan_search from_coarse(t, m, options);
-  double work = W;
-  if (coarse && !getenv("NOC")) {
-    detail::plan_search c(coarse->joined, m, options);
-    const std::uint32_t tries = affordable(c, 0.3 * W);
-    c.sweep(std::min(tries / 2, 160U));
-    c.vary(tries > c.result().candidates ? tries - c.result().candidates : 0);
-    work -= 0.3 * W;
-    if (c.found()) {
-      from_coarse.start_from(c, coarse->joined_of);
-      if (from_coarse.found()) {
-        const auto n = affordable(plain, 0.2 * W);
-        from_coarse.sweep(n/2);
-        from_coarse.vary(n/2);
-        work -= 0.2 * W;
-      }
-    }
+  std::optional<planned> result = planning(t, m, options).run();
+  if (!result) {
+    report_failure(t, m);
   }
-  if (!from_coarse.enough()) {
-    const auto n = affordable(plain, 0.2 * W);
-    plain.sweep(std::min(n, 160U));
-    plain.vary(n > plain.result().candidates ? n - plain.result().candidates : 0);
-    work -= 0.2 * W;
+  const double orders =
+      std::min(options.effort * operations_timed / static_cast<double>(result->steady.operations.size()), most_orders);
+  if (orders < fewest_orders) {
+    return std::move(*result);
   }
-  detail::plan_search& s = from_coarse.found() && (!plain.found() || from_coarse.result().predicted.period < plain.result().predicted.period) ? from_coarse : plain;
-  s.vary(affordable(s, work));
-  planned result = s.result();
-  if (s.found()) {
-  const double SW = getenv("SAW") ? atof(getenv("SAW")) : 2.5e6;
-  detail::order_search_limits limits{static_cast<std::uint32_t>(std::min(SW/static_cast<double>(result.steady.operations.size()), 20000.0)), options.close_enough * options.known_bound};
-  result = detail::improve_order(t, m, options, std::move(result), limits);
-  }
-  if (!s.found()) {
-    throw capacity_error(fmt::format("no schedule found: {} steps in {} bytes on the device and {} on the host",
-                                     t.steps.size(), m.device_capacity, m.host_capacity));
-  }
-  return result;
+  return detail::improve_order(t, m, options, std::move(*result),
+                               {static_cast<std::uint32_t>(orders), options.close_enough * options.known_bound});
 }
 
 }  // namespace forebay::plan

@@ -6,9 +6,11 @@
 namespace forebay::plan::detail {
 namespace {
 
-/// By item: who accesses it and how. Equal lists make items alike.
-std::vector<std::vector<std::pair<std::uint32_t, uses>>> access_patterns(const trace& t) {
-  std::vector<std::vector<std::pair<std::uint32_t, uses>>> patterns(t.item_bytes.size());
+/// Who accesses an item, and how.
+using access_pattern = std::vector<std::pair<std::uint32_t, uses>>;
+
+std::vector<access_pattern> access_patterns(const trace& t) {
+  std::vector<access_pattern> patterns(t.item_bytes.size());
   for (std::uint32_t s = 0; s < t.steps.size(); ++s) {
     for (const item_access& a : t.steps[s].accesses) {
       patterns[a.item].emplace_back(s, a.how);
@@ -19,37 +21,29 @@ std::vector<std::vector<std::pair<std::uint32_t, uses>>> access_patterns(const t
 
 }  // namespace
 
-std::optional<coarse_trace> coarsen(const trace& t, std::size_t at_most) {
-  const auto patterns = access_patterns(t);
-  struct group {
-    item_index joined = 0;
-    std::size_t count = 0;
-  };
-  std::map<std::vector<std::pair<std::uint32_t, uses>>, group> open;
+coarse_trace coarsen(const trace& t) {
   coarse_trace result;
-  result.joined_of.resize(t.item_bytes.size());
+  result.joined_of.reserve(t.item_bytes.size());
+  std::map<access_pattern, item_index> known;
+  std::vector<access_pattern> patterns = access_patterns(t);
   for (item_index i = 0; i < patterns.size(); ++i) {
-    group& g = open[patterns[i]];
-    if (g.count % at_most == 0) {
-      g.joined = static_cast<item_index>(result.joined.item_bytes.size());
+    const auto fresh = static_cast<item_index>(result.joined.item_bytes.size());
+    const item_index joined = known.try_emplace(std::move(patterns[i]), fresh).first->second;
+    if (joined == fresh) {
       result.joined.item_bytes.push_back(0);
     }
-    ++g.count;
-    result.joined.item_bytes[g.joined] += t.item_bytes[i];
-    result.joined_of[i] = g.joined;
+    result.joined.item_bytes[joined] += t.item_bytes[i];
+    result.joined_of.push_back(joined);
   }
-  if (result.joined.item_bytes.size() == t.item_bytes.size()) {
-    return std::nullopt;
-  }
-  std::vector<std::size_t> listed(result.joined.item_bytes.size(), 0);  // the last step that lists it, plus one
+  std::vector<std::size_t> listed(result.joined.item_bytes.size(), 0);  // how many steps there were at its last access
   for (const trace_step& s : t.steps) {
-    trace_step joined{s.where, s.seconds, s.workspace, s.phase, {}};
-    result.joined.steps.push_back(joined);
+    trace_step& joined = result.joined.steps.emplace_back();
+    joined = {s.where, s.seconds, s.workspace, s.phase, {}};
     for (const item_access& a : s.accesses) {
-      std::size_t& last = listed[result.joined_of[a.item]];
-      if (last != result.joined.steps.size()) {
-        last = result.joined.steps.size();
-        result.joined.steps.back().accesses.push_back({result.joined_of[a.item], a.how});
+      const item_index item = result.joined_of[a.item];
+      if (listed[item] != result.joined.steps.size()) {
+        listed[item] = result.joined.steps.size();
+        joined.accesses.push_back({item, a.how});
       }
     }
   }

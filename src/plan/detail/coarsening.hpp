@@ -1,19 +1,18 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include <forebay/plan/trace.hpp>
 
 namespace forebay::plan::detail {
 
-/// A trace in which several items that the same steps access alike, such as parts of one tensor, are one.
+/// A trace in which all items that the same steps access alike, such as the parts of one tensor, are one.
 struct coarse_trace {
   trace joined;
-  std::vector<item_index> joined_of;  ///< by item of the fine trace
+  std::vector<item_index> joined_of;  ///< by item of the fine trace: the one that stands for it
 };
 
-/// Joins up to `at_most` neighbours of a kind. Nothing when no two items are alike. O(accesses log items).
-[[nodiscard]] std::optional<coarse_trace> coarsen(const trace& t, std::size_t at_most);
+/// O(accesses log items).
+[[nodiscard]] coarse_trace coarsen(const trace& t);
 
 }  // namespace forebay::plan::detail

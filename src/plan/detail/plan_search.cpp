@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
+#include <optional>
 #include <utility>
-#include <cstdio>
 
 #include <forebay/plan/evaluate.hpp>
-
-#include "plan/detail/coarsening.hpp"
 
 namespace forebay::plan::detail {
 namespace {
@@ -20,26 +17,21 @@ constexpr std::array leads{0.05, 0.0, 0.02, 0.1, 0.2, 0.4, 0.8};
 
 }  // namespace
 
-plan_search::plan_search(const trace& t, const machine& m, const planner_options& options)
-    : trace_(t), machine_(m), options_(options), lists_(t) {
-  best_.clock = lists_.starts;
-  auto c = coarsen(t, ~std::size_t{0});
-  alike_.resize(t.item_bytes.size());
-  for (item_index i = 0; i < alike_.size(); ++i) alike_[i] = c ? c->joined_of[i] : i;
-}
+plan_search::plan_search(const search_problem& p) : problem_(p) { best_.clock = p.lists.starts; }
 
 bool plan_search::enough() const {
-  return found() && result_.predicted.period <= options_.close_enough * options_.known_bound;
+  return found() && result_.predicted.period <= problem_.options.close_enough * problem_.options.known_bound;
 }
 
+/// Times one candidate, which becomes the best when it is as good. True when it is better.
 bool plan_search::consider(const plan_choices& c) {
   ++result_.candidates;
-  const residency_plan plan = plan_residency(trace_, machine_, lists_, c);
-  std::optional<schedule> s = emit(trace_, machine_, lists_, plan);
+  const residency_plan plan = plan_residency(problem_.order, problem_.hardware, problem_.lists, c);
+  std::optional<schedule> s = emit(problem_.order, problem_.hardware, problem_.lists, plan);
   if (!s) {
     return false;
   }
-  evaluation e = evaluate(trace_, machine_, *s, options_.execution);
+  evaluation e = evaluate(problem_.order, problem_.hardware, *s, problem_.options.execution);
   if (!e.complete || (found() && e.period > result_.predicted.period)) {
     return false;
   }
@@ -51,16 +43,17 @@ bool plan_search::consider(const plan_choices& c) {
 }
 
 void plan_search::start_from(const plan_search& coarse, const std::vector<item_index>& joined_of) {
-  plan_choices c = coarse.best();
+  plan_choices c = coarse.best_;
   if (!c.bias.empty()) {
-    const access_lists& from = coarse.lists();
-    c.bias.assign(2 * lists_.all.size(), 0.0);
-    for (item_index i = 0; i < joined_of.size(); ++i) {  // the items' accesses are the same, one by one
-      const std::uint32_t first = lists_.first_of_item[i];
-      for (std::uint32_t k = first; k < lists_.first_of_item[i + 1]; ++k) {
-        const std::uint32_t a = from.of_item[from.first_of_item[joined_of[i]] + (k - first)];
-        c.bias[lists_.of_item[k]] = coarse.best().bias[a];
-        c.bias[lists_.all.size() + lists_.of_item[k]] = coarse.best().bias[from.all.size() + a];
+    const access_lists& from = coarse.problem_.lists;
+    const access_lists& to = problem_.lists;
+    c.bias.assign(2 * to.all.size(), 0.0);
+    for (item_index i = 0; i < joined_of.size(); ++i) {
+      for (std::uint32_t k = to.first_of_item[i]; k < to.first_of_item[i + 1]; ++k) {  // accessed alike, one by one
+        const std::uint32_t here = to.of_item[k];
+        const std::uint32_t there = from.of_item[from.first_of_item[joined_of[i]] + (k - to.first_of_item[i])];
+        c.bias[here] = coarse.best_.bias[there];
+        c.bias[to.all.size() + here] = coarse.best_.bias[from.all.size() + there];
       }
     }
   }
@@ -73,7 +66,7 @@ void plan_search::sweep(std::uint32_t candidates) {
     consider(best_);
   }
   for (const double slack : slacks) {  // a start from which one rule after another can be searched
-    if (!found() && result_.candidates < until) {
+    if (!found()) {
       plan_choices c = best_;
       c.device.slack = c.host.slack = slack;
       c.device.lead = c.host.lead = 0.0;
@@ -116,50 +109,54 @@ void plan_search::vary(std::uint32_t candidates) {
 /// The best choices with one of them, or a few gaps, changed at random.
 plan_choices plan_search::changed() {
   plan_choices c = best_;
-  const auto factor = [&](double range) { return std::exp(range * (2.0 * share() - 1.0)); };
-  tier_rule& tier = random_() % 2 == 0 ? c.device : c.host;
-  switch (random_() % 16) {
-    case 0:
-      tier.by = rules[random_() % rules.size()];
-      break;
-    case 1:
-    case 2:
-      tier.slack = std::clamp(tier.slack + 0.1 * (share() - 0.5), 0.0, 0.9);
-      break;
-    case 3:
-    case 4:
-      tier.lead = std::clamp(tier.lead * factor(0.7) + 0.01 * (share() - 0.5), 0.0, 1.0);
-      break;
-    case 5:
-    case 6:
-      c.price[random_() % c.price.size()] *= factor(1.0);
-      break;
-    case 7:
-      c.clock = clock();
-      break;
-    default: {
-      if (c.bias.empty()) {
-        c.bias.assign(2 * lists_.all.size(), 0.0);
-      }
-      for (auto k = 1 + random_() % 3; k-- > 0;) {
-        const auto i = static_cast<std::uint32_t>(random_() % lists_.all.size());
-        const std::size_t side = random_() % 2 == 0 ? 0 : lists_.all.size();
-        const double b = 3.0 * (share() - 0.5);
-        c.bias[side + i] = b;
-        if (random_() % 2 == 0) {
-          for (std::uint32_t x = lists_.first_of_step[lists_.all[i].step]; x < lists_.first_of_step[lists_.all[i].step + 1]; ++x) {
-            if (alike_[lists_.all[x].item] == alike_[lists_.all[i].item]) c.bias[side + x] = b;
-          }
-        }
-      }
-    }
+  const auto kind = random_() % 16;
+  if (kind < 5) {
+    change_rule(random_() % 2 == 0 ? c.device : c.host);
+  } else if (kind < 7) {
+    c.price[random_() % c.price.size()] *= std::exp(within(-1.0, 1.0));
+  } else if (kind < 8 && found()) {
+    c.clock = clock();
+  } else {
+    c.bias.resize(2 * problem_.lists.all.size(), 0.0);
+    change_bias(c.bias);
   }
   return c;
 }
 
+void plan_search::change_rule(tier_rule& rule) {
+  const auto kind = random_() % 5;
+  if (kind == 0) {
+    rule.by = rules[random_() % rules.size()];
+  } else if (kind < 3) {
+    rule.slack = std::clamp(rule.slack + within(-0.05, 0.05), 0.0, 0.9);
+  } else {
+    rule.lead = std::clamp(rule.lead * std::exp(within(-0.7, 0.7)) + within(-0.005, 0.005), 0.0, 1.0);
+  }
+}
+
+/// One to three gaps, each alone or with those of all items that are accessed alike.
+void plan_search::change_bias(std::vector<double>& bias) {
+  const access_lists& lists = problem_.lists;
+  for (auto more = 1 + random_() % 3; more-- > 0;) {
+    const std::size_t chosen = random_() % lists.all.size();
+    const std::size_t tier = random_() % 2 == 0 ? 0 : lists.all.size();
+    const double value = within(-1.5, 1.5);
+    bias[tier + chosen] = value;
+    if (random_() % 2 == 0) {
+      continue;
+    }
+    const placed_access& one = lists.all[chosen];
+    for (std::uint32_t a = lists.first_of_step[one.step]; a < lists.first_of_step[one.step + 1]; ++a) {
+      if (problem_.kinds[lists.all[a].item] == problem_.kinds[one.item]) {
+        bias[tier + a] = value;
+      }
+    }
+  }
+}
+
 /// When the steps of the best schedule start, made to follow the order of the trace.
 std::vector<double> plan_search::clock() const {
-  std::vector<double> at(trace_.steps.size() + 1, 0.0);
+  std::vector<double> at(problem_.order.steps.size() + 1, 0.0);
   for (std::size_t i = 0; i < result_.steady.operations.size(); ++i) {
     if (result_.steady.operations[i].what == operation::kind::step) {
       at[result_.steady.operations[i].index] = result_.predicted.times[i].start;
@@ -173,6 +170,10 @@ std::vector<double> plan_search::clock() const {
   }
   at.back() = result_.predicted.period;
   return at;
+}
+
+double plan_search::within(double low, double high) {
+  return low + (high - low) * static_cast<double>(random_() % 4096) / 4095.0;
 }
 
 }  // namespace forebay::plan::detail
