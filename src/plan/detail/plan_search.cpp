@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -15,9 +16,31 @@ constexpr std::array rules{selection::spread_density, selection::density, select
 constexpr std::array slacks{0.0, 0.05, 0.1, 0.2, 0.35, 0.5};
 constexpr std::array leads{0.05, 0.0, 0.02, 0.1, 0.2, 0.4, 0.8};
 
+/// The host's choices don't matter where it has room for everything.
+bool host_is_short(const search_problem& p) {
+  return std::accumulate(p.order.item_bytes.begin(), p.order.item_bytes.end(), byte_count{0}) >
+         p.hardware.host_capacity;
+}
+
+/// The accesses after which a copy may stay on the device, or after which one may stay in the host's memory.
+std::vector<std::uint32_t> open_gaps(const search_problem& p, bool host) {
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t a = 0; a < p.lists.all.size(); ++a) {
+    const placed_access& access = p.lists.all[a];
+    const bool lives = needs_contents(p.lists.all[p.lists.next_access[a]].how);
+    if (lives && (host || access.where == place::device)) {
+      open.push_back(a);
+    }
+  }
+  return open;
+}
+
 }  // namespace
 
-plan_search::plan_search(const search_problem& p) : problem_(p) { best_.clock = p.lists.starts; }
+plan_search::plan_search(const search_problem& p)
+    : problem_(p), host_is_short_(host_is_short(p)), open_gaps_{open_gaps(p, false), open_gaps(p, true)} {
+  best_.clock = p.lists.starts;
+}
 
 bool plan_search::enough() const {
   return found() && result_.predicted.period <= problem_.options.close_enough * problem_.options.known_bound;
@@ -93,6 +116,9 @@ bool plan_search::sweep_once(std::uint32_t until) {
     }
   };
   for (tier_rule plan_choices::*tier : {&plan_choices::device, &plan_choices::host}) {
+    if (tier == &plan_choices::host && !host_is_short_) {
+      break;
+    }
     consider_each(rules, &tier_rule::by, tier);
     consider_each(slacks, &tier_rule::slack, tier);
     consider_each(leads, &tier_rule::lead, tier);
@@ -111,9 +137,9 @@ plan_choices plan_search::changed() {
   plan_choices c = best_;
   const auto kind = random_() % 16;
   if (kind < 5) {
-    change_rule(random_() % 2 == 0 ? c.device : c.host);
+    change_rule(changes_host() ? c.host : c.device);
   } else if (kind < 7) {
-    c.price[random_() % c.price.size()] *= std::exp(within(-1.0, 1.0));
+    change_price(c.price);
   } else if (kind < 8 && found()) {
     c.clock = clock();
   } else {
@@ -134,12 +160,26 @@ void plan_search::change_rule(tier_rule& rule) {
   }
 }
 
+void plan_search::change_price(std::array<double, 5>& price) {
+  const auto which = random_() % price.size();
+  if (which + 1 < price.size()) {
+    price[which] *= std::exp(within(-1.0, 1.0));
+  } else {
+    price.back() = std::clamp(price.back() + within(-0.5, 0.5), 0.0, 2.0);
+  }
+}
+
 /// One to three gaps, each alone or with those of all items that are accessed alike.
 void plan_search::change_bias(std::vector<double>& bias) {
   const access_lists& lists = problem_.lists;
   for (auto more = 1 + random_() % 3; more-- > 0;) {
-    const std::size_t chosen = random_() % lists.all.size();
-    const std::size_t tier = random_() % 2 == 0 ? 0 : lists.all.size();
+    const bool host = changes_host();
+    const std::vector<std::uint32_t>& open = open_gaps_[host ? 1 : 0];
+    if (open.empty()) {
+      continue;
+    }
+    const std::uint32_t chosen = open[random_() % open.size()];
+    const std::size_t tier = host ? lists.all.size() : 0;
     const double value = within(-1.5, 1.5);
     bias[tier + chosen] = value;
     if (random_() % 2 == 0) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -41,16 +42,22 @@ class plan_search {
   [[nodiscard]] bool enough() const;
   [[nodiscard]] const planned& result() const noexcept { return result_; }
 
+  const plan_choices& best() const { return best_; }
+
  private:
   bool consider(const plan_choices& c);
   bool sweep_once(std::uint32_t until);
   [[nodiscard]] plan_choices changed();
   void change_rule(tier_rule& rule);
+  void change_price(std::array<double, 5>& price);
   void change_bias(std::vector<double>& bias);
+  [[nodiscard]] bool changes_host() { return host_is_short_ && random_() % 2 == 0; }
   [[nodiscard]] std::vector<double> clock() const;
   [[nodiscard]] double within(double low, double high);
 
   const search_problem& problem_;
+  bool host_is_short_;
+  std::array<std::vector<std::uint32_t>, 2> open_gaps_;  // of the device, of the host: accesses before them
   plan_choices best_;
   planned result_;
   std::mt19937 random_;
