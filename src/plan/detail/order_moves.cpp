@@ -186,6 +186,9 @@ bool order_moves::keep(schedule& s, std::mt19937& random) const {
 
 bool order_moves::spill(schedule& s, std::mt19937& random) const {
   const std::size_t n = s.operations.size();
+  if (trace_.item_bytes.empty()) {
+    return false;
+  }
   const item_index item = below(random, trace_.item_bytes.size());
   const copies tier = below(random, 2) == 0 || machine_.storage.empty() ? copies::device : copies::host;
   const std::vector<copies> states = states_of(s, item);

@@ -47,7 +47,7 @@ bool plan_search::enough() const {
 }
 
 /// Times one candidate, which becomes the best when it is as good. True when it is better.
-bool plan_search::consider(const plan_choices& c) {
+bool plan_search::consider(const plan_choices& c, double tolerance) {
   ++result_.candidates;
   const residency_plan plan = plan_residency(problem_.order, problem_.hardware, problem_.lists, c);
   std::optional<schedule> s = emit(problem_.order, problem_.hardware, problem_.lists, plan);
@@ -55,10 +55,17 @@ bool plan_search::consider(const plan_choices& c) {
     return false;
   }
   evaluation e = evaluate(problem_.order, problem_.hardware, *s, problem_.options.execution);
-  if (!e.complete || (found() && e.period > result_.predicted.period)) {
+  if (!e.complete) {
     return false;
   }
   const bool better = !found() || e.period < result_.predicted.period;
+  if (better || e.period <= current_period_ * (1.0 + tolerance)) {
+    current_ = c;
+    current_period_ = e.period;
+  }
+  if (found() && e.period > result_.predicted.period) {
+    return false;
+  }
   best_ = c;
   result_.steady = std::move(*s);
   result_.predicted = std::move(e);
@@ -127,14 +134,16 @@ bool plan_search::sweep_once(std::uint32_t until) {
 }
 
 void plan_search::vary(std::uint32_t candidates) {
+  const double hot = getenv("HOT") ? atof(getenv("HOT")) : 0.0;
+  current_ = best_; current_period_ = result_.predicted.period;
   for (std::uint32_t i = 0; i < candidates && !enough(); ++i) {
-    consider(changed());
+    consider(changed(), hot * (1.0 - double(i) / candidates));
   }
 }
 
 /// The best choices with one of them, or a few gaps, changed at random.
 plan_choices plan_search::changed() {
-  plan_choices c = best_;
+  plan_choices c = current_;
   const auto kind = random_() % 16;
   if (kind < 5) {
     change_rule(changes_host() ? c.host : c.device);

@@ -45,7 +45,7 @@ class plan_search {
   const plan_choices& best() const { return best_; }
 
  private:
-  bool consider(const plan_choices& c);
+  bool consider(const plan_choices& c, double tolerance = 0.0);
   bool sweep_once(std::uint32_t until);
   [[nodiscard]] plan_choices changed();
   void change_rule(tier_rule& rule);
@@ -59,6 +59,8 @@ class plan_search {
   bool host_is_short_;
   std::array<std::vector<std::uint32_t>, 2> open_gaps_;  // of the device, of the host: accesses before them
   plan_choices best_;
+  plan_choices current_;
+  double current_period_ = 0.0;
   planned result_;
   std::mt19937 random_;
 };
