@@ -14,7 +14,7 @@ namespace {
 // A cyclic schedule has no beginning: however it is written down it breaks no rule and takes the same time.
 TEST(Rotate, ChangesNeitherValidityNorPeriod) {
   for (const instance& i : read_instances(FOREBAY_INSTANCES, "tiny")) {
-    const schedule s = plan_iteration(i.trace, i.machine, {.candidates = 20}).steady;
+    const schedule s = plan_iteration(i.trace, i.machine, {.effort = 0.0}).steady;
     const double period = evaluate(i.trace, i.machine, s).period;
     for (std::size_t first = 0; first < s.operations.size(); ++first) {
       const schedule r = rotated(i.trace, s, first);
@@ -28,7 +28,7 @@ TEST(Rotate, ChangesNeitherValidityNorPeriod) {
 
 TEST(Rotate, OnceRoundIsTheSame) {
   for (const instance& i : read_instances(FOREBAY_INSTANCES, "tiny")) {
-    const schedule s = plan_iteration(i.trace, i.machine, {.candidates = 20}).steady;
+    const schedule s = plan_iteration(i.trace, i.machine, {.effort = 0.0}).steady;
     schedule r = s;
     for (std::size_t n = 0; n < s.operations.size(); ++n) {
       r = rotated(i.trace, r, 1 % s.operations.size());
