@@ -20,7 +20,7 @@ namespace {
 constexpr double accesses_planned = 450'000;
 constexpr double operations_timed = 2'000'000;
 constexpr double most_candidates = 4'000;
-constexpr double most_orders = 20'000;
+constexpr double most_orders = 40'000;
 constexpr double fewest_orders = 100;  // fewer changes to an order are not worth a start
 
 /// \throws usage_error, capacity_error

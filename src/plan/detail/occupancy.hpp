@@ -22,7 +22,8 @@ class occupancy {
 
  private:
   void build(std::size_t node, std::uint32_t lo, std::uint32_t hi, const std::vector<byte_count>& base);
-  void list(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::int64_t above, std::vector<byte_count>& all) const;
+  void list(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::int64_t above,
+            std::vector<byte_count>& all) const;
   void change(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a, std::uint32_t b, std::int64_t by);
   [[nodiscard]] std::int64_t query(std::size_t node, std::uint32_t lo, std::uint32_t hi, std::uint32_t a,
                                    std::uint32_t b) const;

@@ -235,7 +235,8 @@ bool order_moves::spill(schedule& s, std::mt19937& random) const {
     if (others == copies::none) {
       leave.push_back(move_item(item, link::storage_write, path));
     }
-    back.push_back(has(others, copies::device) ? move_item(item, link::d2h) : move_item(item, link::storage_read, path));
+    back.push_back(has(others, copies::device) ? move_item(item, link::d2h)
+                                               : move_item(item, link::storage_read, path));
   }
   leave.push_back(drop_copy(item, tier));
   std::rotate(s.operations.begin(), s.operations.begin() + static_cast<std::ptrdiff_t>(first), s.operations.end());

@@ -9,6 +9,8 @@
 
 #include <forebay/plan/evaluate.hpp>
 
+#include "plan/detail/cost.hpp"
+
 namespace forebay::plan::detail {
 namespace {
 
@@ -47,7 +49,7 @@ bool plan_search::enough() const {
 }
 
 /// Times one candidate, which becomes the best when it is as good. True when it is better.
-bool plan_search::consider(const plan_choices& c, double tolerance) {
+bool plan_search::consider(const plan_choices& c) {
   ++result_.candidates;
   const residency_plan plan = plan_residency(problem_.order, problem_.hardware, problem_.lists, c);
   std::optional<schedule> s = emit(problem_.order, problem_.hardware, problem_.lists, plan);
@@ -58,17 +60,18 @@ bool plan_search::consider(const plan_choices& c, double tolerance) {
   if (!e.complete) {
     return false;
   }
-  const bool better = !found() || e.period < result_.predicted.period;
-  if (better || e.period <= current_period_ * (1.0 + tolerance)) {
-    current_ = c;
-    current_period_ = e.period;
-  }
-  if (found() && e.period > result_.predicted.period) {
+  const bool better = !found() || e.period < least_period_;
+  if (!better && e.period > least_period_) {
     return false;
   }
+  least_period_ = e.period;  // equals too: the search wanders over them
   best_ = c;
-  result_.steady = std::move(*s);
-  result_.predicted = std::move(e);
+  const double cost = cost_of(e, problem_.hardware);
+  if (!found() || cost < cost_) {
+    cost_ = cost;
+    result_.steady = std::move(*s);
+    result_.predicted = std::move(e);
+  }
   return better;
 }
 
@@ -134,16 +137,14 @@ bool plan_search::sweep_once(std::uint32_t until) {
 }
 
 void plan_search::vary(std::uint32_t candidates) {
-  const double hot = getenv("HOT") ? atof(getenv("HOT")) : 0.0;
-  current_ = best_; current_period_ = result_.predicted.period;
   for (std::uint32_t i = 0; i < candidates && !enough(); ++i) {
-    consider(changed(), hot * (1.0 - double(i) / candidates));
+    consider(changed());
   }
 }
 
 /// The best choices with one of them, or a few gaps, changed at random.
 plan_choices plan_search::changed() {
-  plan_choices c = current_;
+  plan_choices c = best_;
   const auto kind = random_() % 16;
   if (kind < 5) {
     change_rule(changes_host() ? c.host : c.device);

@@ -13,7 +13,8 @@ namespace forebay::plan::detail {
 
 /// What is searched for: the best schedule for a trace on a machine. Refers to all but its lists.
 struct search_problem {
-  search_problem(const trace& t, const machine& m, const planner_options& o, const std::vector<item_index>& kind_of_item)
+  search_problem(const trace& t, const machine& m, const planner_options& o,
+                 const std::vector<item_index>& kind_of_item)
       : order(t), hardware(m), options(o), kinds(kind_of_item), lists(t) {}
 
   const trace& order;
@@ -45,7 +46,7 @@ class plan_search {
   const plan_choices& best() const { return best_; }
 
  private:
-  bool consider(const plan_choices& c, double tolerance = 0.0);
+  bool consider(const plan_choices& c);
   bool sweep_once(std::uint32_t until);
   [[nodiscard]] plan_choices changed();
   void change_rule(tier_rule& rule);
@@ -59,8 +60,8 @@ class plan_search {
   bool host_is_short_;
   std::array<std::vector<std::uint32_t>, 2> open_gaps_;  // of the device, of the host: accesses before them
   plan_choices best_;
-  plan_choices current_;
-  double current_period_ = 0.0;
+  double least_period_ = 0.0;
+  double cost_ = 0.0;  // of the result
   planned result_;
   std::mt19937 random_;
 };

@@ -150,8 +150,8 @@ std::vector<host_event> host_events(const item_walk& walk, const std::vector<gap
     if (a.where == place::host) {
       dirty = false;
       if (second) {
-        events.push_back(
-            {host_position(a.step, host_moment::step), needs_contents(a.how), modifies(a.how), ends_contents(a), walk.index(k)});
+        events.push_back({host_position(a.step, host_moment::step), needs_contents(a.how), modifies(a.how),
+                          ends_contents(a), walk.index(k)});
       }
       continue;
     }
@@ -186,7 +186,8 @@ bool stale_between(const item_walk& walk, std::uint32_t from, std::uint32_t to, 
 }
 
 void add_host_gaps(const item_walk& walk, item_index item, const std::vector<host_event>& events,
-                   const link_prices& price, std::uint32_t steps, const std::vector<double>& bias, std::vector<gap>& gaps) {
+                   const link_prices& price, std::uint32_t steps, const std::vector<double>& bias,
+                   std::vector<gap>& gaps) {
   bool dirty = std::any_of(events.begin(), events.end(), [](const host_event& e) { return e.changes; });
   for (std::size_t e = 0; e < events.size(); ++e) {
     const bool last = e + 1 == events.size();
@@ -238,7 +239,8 @@ std::vector<byte_count> host_working_sets(const trace& t, const machine& m, cons
 
 }  // namespace
 
-residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists, const plan_choices& choices) {
+residency_plan plan_residency(const trace& t, const machine& m, const access_lists& lists,
+                              const plan_choices& choices) {
   residency_plan plan;
   const link_prices price = prices_of(m, choices);
   const std::vector<double>& bias = choices.bias;
@@ -263,7 +265,8 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
     add_host_gaps(walk, item, host_events(walk, plan.device, steps), price, steps, bias, plan.host);
   }
   plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
-  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(choices.clock), choices.host);
+  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(choices.clock),
+            choices.host);
   return plan;
 }
 
