@@ -50,6 +50,8 @@ engine_options checked(engine_options o) {
                   "options.chunk must be a power of two of at least 4 KiB");
   FOREBAY_EXPECTS(o.staging_chunks >= 1, "options.staging_chunks must be at least 1");
   FOREBAY_EXPECTS(o.stall_limit.count() > 0, "options.stall_limit must be positive");
+  FOREBAY_EXPECTS(o.planning_effort >= 0.0 && o.planning_effort <= 1000.0,
+                  "options.planning_effort must be from 0 to 1000");
   o.stall_limit = std::min<std::chrono::milliseconds>(o.stall_limit, std::chrono::hours(24 * 365));
   return o;
 }

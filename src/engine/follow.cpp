@@ -163,14 +163,10 @@ void scheduler::follow() {
   follow_.marks.resize(blocks_.size());
   const std::size_t operations = follow_.plan->steady.operations.size();
   std::array<bool, 2> full{};  // a tier in which an earlier operation waits for memory grants none to later ones
-  for (std::size_t i = 0;; ++i) {
-    if (i == follow_.window.size()) {
-      if (i >= std::min(operations, longest_window)) {
-        break;
-      }
-      take_next_operation();
-    }
-    planned_entry& e = follow_.window[i];
+  while (follow_.window.size() < std::min(operations, longest_window)) {
+    take_next_operation();
+  }
+  for (planned_entry& e : follow_.window) {
     if (!e.done) {
       advance(e, full);
     }
@@ -185,6 +181,61 @@ void scheduler::follow() {
     }
     follow_.window.pop_front();
   }
+  close_gaps();
+}
+
+// The next operation finds enough memory, but in pieces: copies between them leave, and come back after it.
+void scheduler::close_gaps() {
+  planned_entry& first = follow_.window.front();
+  const auto wanted = memory_wanted_by(first);
+  if (!wanted || first.gaps_closed) {
+    return;
+  }
+  const auto [block, t] = *wanted;
+  const byte_count bytes = arena(t).rounded(blocks_[block].bytes);
+  if (arena(t).free_bytes() < bytes || arena(t).largest_hole() >= bytes) {
+    return;
+  }
+  const std::optional<window> found = arena(t).find_window(bytes, [&](byte_count offset, const occupant& who) {
+    return victim_score(t, offset, who, {need::kind::request, 0});
+  });
+  if (!found) {
+    return;
+  }
+  first.gaps_closed = true;
+  changed_table_ = true;
+  const auto here = follow_.window.begin();
+  for (const byte_count offset : found->victims) {
+    planned_entry e;
+    e.index = arena(t).occupants().at(offset).index;
+    e.where = t;
+    e.offset = offset;
+    e.turn = first.turn;
+    e.what = planned_entry::kind::leave;
+    follow_.window.insert(here, e);
+    e.what = planned_entry::kind::bring;
+    e.gaps_closed = true;  // it takes what it finds: copies that made way for each other would never end
+    follow_.window.insert(std::next(here), e);
+  }
+}
+
+std::optional<std::pair<std::uint32_t, tier>> scheduler::memory_wanted_by(const planned_entry& e) {
+  if (e.placed || e.done || follow_.strict) {
+    return std::nullopt;
+  }
+  if (e.what == planned_entry::kind::bring) {
+    return std::pair(e.index, e.where);
+  }
+  if (e.what != planned_entry::kind::step) {
+    return std::nullopt;
+  }
+  for (std::uint32_t p = follow_.plan->first_place[e.operation]; p < follow_.plan->first_place[e.operation + 1]; ++p) {
+    const planned_place& place = follow_.plan->places[p];
+    if (copy_of(blocks_[place.block], place.where).now == replica::state::absent) {
+      return std::pair(place.block, place.where);
+    }
+  }
+  return std::nullopt;
 }
 
 void scheduler::take_next_operation() {

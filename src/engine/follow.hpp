@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -26,6 +26,7 @@ struct planned_entry {
   bool started = false;         ///< a move is under way, or the step's lease has been granted
   bool may_start = false;       ///< of a step: all earlier operations on its blocks let it
   bool done = false;
+  bool gaps_closed = false;  ///< copies were moved so that its memory lies in one piece
 };
 
 /// What earlier operations that have not ended yet do to a block.
@@ -47,7 +48,7 @@ struct follower {
   /// works out, and memory that came free out of turn is used at once.
   bool strict = false;
   bool active = false;
-  std::deque<planned_entry> window;
+  std::list<planned_entry> window;
   std::uint32_t next = 0;      ///< operation of the schedule that the window takes next
   std::uint32_t expected = 0;  ///< step that is to be acquired next
   std::uint64_t turn = 0;

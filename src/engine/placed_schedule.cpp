@@ -12,10 +12,11 @@
 namespace forebay::detail {
 namespace {
 
-constexpr int attempts = 4;
+constexpr int attempts = 8;
 
-std::optional<plan::planned> plan_once(const planning_problem& problem, const plan::machine& m) {
+std::optional<plan::planned> plan_once(const planning_problem& problem, const plan::machine& m, int attempt) {
   plan::planner_options options;
+  options.effort = problem.effort * (attempt < 2 ? 1.0 : 0.3);
   options.execution = problem.execution;
   try {
     return plan::plan_iteration(problem.trace, m, options);
@@ -26,7 +27,8 @@ std::optional<plan::planned> plan_once(const planning_problem& problem, const pl
 
 /// The capacity with which to try again when what was planned for `capacity` takes `height`.
 byte_count smaller(byte_count capacity, byte_count height) {
-  const double ratio = static_cast<double>(capacity) / static_cast<double>(height);
+  constexpr double more = 0.99;  // the next schedule may leave gaps of its own
+  const double ratio = more * static_cast<double>(capacity) / static_cast<double>(height);
   return static_cast<byte_count>(static_cast<double>(capacity) * ratio);
 }
 
@@ -76,7 +78,7 @@ std::optional<placed_schedule> make_schedule(const planning_problem& problem) {
   m.device_capacity = device_room;
   m.host_capacity = host_room;
   for (int i = 0; i < attempts; ++i) {
-    std::optional<plan::planned> planned = plan_once(problem, m);
+    std::optional<plan::planned> planned = plan_once(problem, m, i);
     if (!planned || !needs_transfers(planned->steady)) {
       return std::nullopt;
     }

@@ -43,6 +43,7 @@ struct planning_problem {
   tier_reserve host;
   byte_count granularity = 4096;  ///< addresses are multiples of it
   plan::execution_model execution;
+  double effort = 1.0;  ///< of the planner
 };
 
 /// Plans, verifies and places. Where a placement comes out higher than the tier, by fragmentation, it is planned again

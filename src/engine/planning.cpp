@@ -54,6 +54,7 @@ detail::planning_problem engine::impl::problem_for(const std::vector<double>& st
   p.machine = rates;
   p.machine.device_capacity = device_account.capacity();
   p.machine.host_capacity = host_account.capacity();
+  p.effort = options.planning_effort;
   p.execution.single_caller = true;
   p.execution.iterations_join = true;
   return p;

@@ -265,6 +265,8 @@ class scheduler {
   void stop_following();
   void follow();
   void take_next_operation();
+  void close_gaps();
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, tier>> memory_wanted_by(const planned_entry& e);
   void advance(planned_entry& e, std::array<bool, 2>& full);
   void advance_step(planned_entry& e, std::array<bool, 2>& full);
   void advance_bring(planned_entry& e, std::array<bool, 2>& full);

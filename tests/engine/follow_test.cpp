@@ -26,6 +26,7 @@ class chain {
       : engine_([&] {
           engine_options o = small_options(3 * block + 4_KiB, 6 * block + 2 * 64_KiB, &directory_);
           o.planning = planning;
+          o.planning_effort = 0.1;
           o.packed_block_bytes = block;
           return o;
         }()) {

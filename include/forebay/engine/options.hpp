@@ -59,7 +59,8 @@ struct engine_options {
   bool direct_io = true;
   io::backend_options io{};
   planning_policy planning = planning_policy::background;
-  bool prefetch = true;  ///< off: everything is fetched on demand (for tests and comparisons)
+  double planning_effort = 1.0;  ///< 1: about half a second of one core for each schedule; in proportion
+  bool prefetch = true;          ///< off: everything is fetched on demand (for tests and comparisons)
 #ifdef NDEBUG
   bool poison_freed_memory = false;  ///< fill freed tier memory with a NaN pattern
 #else
