@@ -1,0 +1,144 @@
+#include "plan/detail/timeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <forebay/base/error.hpp>
+
+namespace forebay::plan::detail {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max() / 4;
+
+void check_trace(const trace& t) {
+  std::vector<std::size_t> seen(t.item_bytes.size(), 0);  // the last step that accessed the item, plus one
+  for (std::size_t s = 0; s < t.steps.size(); ++s) {
+    if (!(t.steps[s].seconds >= 0.0) || !std::isfinite(t.steps[s].seconds)) {
+      throw usage_error(
+          fmt::format("step {} takes {} seconds; it must be a finite time, zero or more", s, t.steps[s].seconds));
+    }
+    for (const item_access& a : t.steps[s].accesses) {
+      if (a.item >= t.item_bytes.size()) {
+        throw usage_error(fmt::format("step {} accesses item {}, and there are {}", s, a.item, t.item_bytes.size()));
+      }
+      if (std::exchange(seen[a.item], s + 1) == s + 1) {
+        throw usage_error(fmt::format("step {} accesses item {} twice", s, a.item));
+      }
+    }
+  }
+}
+
+/// An access in listed order. A fixed one has its step's number, a floating one that of its step among the others.
+struct listed_access {
+  bool fixed = false;
+  std::int64_t number = 0;
+  uses how = uses::none;
+};
+
+std::vector<std::vector<listed_access>> listed_by_item(const trace& t, place clock) {
+  std::vector<std::vector<listed_access>> items(t.item_bytes.size());
+  std::int64_t fixed = 0;
+  std::int64_t floating = 0;
+  for (const trace_step& step : t.steps) {
+    const bool of_clock = step.where == clock;
+    for (const item_access& a : step.accesses) {
+      items[a.item].push_back({of_clock, of_clock ? fixed : floating, a.how});
+    }
+    (of_clock ? fixed : floating) += 1;
+  }
+  return items;
+}
+
+/// Narrows the ranges of floating steps to what conflicts over this item leave: twice round its accesses, so that the
+/// last conflicting one before each, and the first one after it, may be an iteration away.
+void apply_conflicts(const std::vector<listed_access>& all, std::int64_t sub_slots, std::vector<slot_range>& starts) {
+  const auto count = static_cast<std::int64_t>(all.size());
+  std::int64_t any = -never;  // the end of the last fixed access, and of the last exclusive one
+  std::int64_t exclusive = -never;
+  for (std::int64_t i = -count; i < count; ++i) {
+    const listed_access& a = all[static_cast<std::size_t>(i < 0 ? i + count : i)];
+    if (a.fixed) {
+      any = 2 * a.number + 1 - (i < 0 ? sub_slots : 0);
+      exclusive = is_exclusive(a.how) ? any : exclusive;
+    } else if (i >= 0) {
+      std::int64_t& first = starts[static_cast<std::size_t>(a.number)].first;
+      first = std::max(first, is_exclusive(a.how) ? any : exclusive);
+    }
+  }
+  any = exclusive = never;
+  for (std::int64_t i = 2 * count - 1; i >= 0; --i) {
+    const listed_access& a = all[static_cast<std::size_t>(i % count)];
+    if (a.fixed) {
+      any = 2 * a.number - 1 + (i >= count ? sub_slots : 0);
+      exclusive = is_exclusive(a.how) ? any : exclusive;
+    } else if (i < count) {
+      std::int64_t& last = starts[static_cast<std::size_t>(a.number)].last;
+      last = std::min(last, is_exclusive(a.how) ? any : exclusive);
+    }
+  }
+}
+
+/// The other engine runs its steps in order, those of the iteration before included.
+void apply_engine_order(std::int64_t sub_slots, std::vector<slot_range>& starts) {
+  for (int lap = 0; lap < 2 && !starts.empty(); ++lap) {
+    std::int64_t first = starts.back().first - sub_slots;
+    for (slot_range& r : starts) {
+      first = r.first = std::max(r.first, first);
+    }
+    std::int64_t last = starts.front().last + sub_slots;
+    for (auto r = starts.rbegin(); r != starts.rend(); ++r) {
+      last = r->last = std::min(r->last, last);
+    }
+  }
+}
+
+}  // namespace
+
+timeline timeline_of(const trace& t) {
+  check_trace(t);
+  timeline l;
+  l.clock = std::any_of(t.steps.begin(), t.steps.end(), [](const trace_step& s) { return s.where == place::device; })
+                ? place::device
+                : place::host;
+  for (std::uint32_t s = 0; s < t.steps.size(); ++s) {
+    if (t.steps[s].where != l.clock) {
+      l.floating_steps.push_back(s);
+      continue;
+    }
+    l.clock_steps.push_back(s);
+    byte_count needed = workspace_room(t.steps[s]);
+    for (const item_access& a : t.steps[s].accesses) {
+      needed += t.item_bytes[a.item];
+    }
+    l.working_set.push_back(needed);
+  }
+  l.sub_slots = 2 * static_cast<std::int64_t>(l.clock_steps.size());
+  l.starts.assign(l.floating_steps.size(), {-never, never});
+  const std::vector<std::vector<listed_access>> listed = listed_by_item(t, l.clock);
+  for (const std::vector<listed_access>& all : listed) {
+    apply_conflicts(all, l.sub_slots, l.starts);
+  }
+  apply_engine_order(l.sub_slots, l.starts);
+  l.tied = !l.starts.empty() && l.starts.front().last < never / 2;
+  l.items.resize(listed.size());
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    for (const listed_access& a : listed[i]) {
+      if (a.fixed) {
+        l.items[i].fixed.push_back({a.number, a.how});
+      } else if (l.tied) {
+        l.items[i].floating.push_back({l.starts[static_cast<std::size_t>(a.number)], a.how});
+      }
+    }
+  }
+  if (!l.tied) {
+    l.starts.clear();
+  }
+  return l;
+}
+
+}  // namespace forebay::plan::detail
