@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
-#include <optional>
-#include <string>
-#include <unordered_map>
 
+#include "plan/detail/alike_items.hpp"
 #include "plan/detail/price_runs.hpp"
 
 namespace forebay::plan {
@@ -23,52 +21,28 @@ struct careful_sum {
   double additions = 0.0;
 
   void add(double term, double made_of = 1.0) {
+    if (term == 0.0) {
+      return;  // exact
+    }
     value += term;
     magnitude += std::abs(term);
     additions += made_of;
   }
   /// Each of n additions errs by half an epsilon of a partial sum at most, none of which exceeds the magnitude (up to
-  /// the same error); the factor 4 covers that, the products and the sum of the magnitude itself.
+  /// the same error); the factor 2 covers that, the products and the sum of the magnitude itself.
   [[nodiscard]] double rounded_down() const {
-    return value - 4.0 * (additions + 4.0) * std::numeric_limits<double>::epsilon() * magnitude;
+    return value - 2.0 * (additions + 4.0) * std::numeric_limits<double>::epsilon() * magnitude;
   }
 };
 
-void add(std::string& key, std::uint64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); }
-
-/// Equal for items with the same accesses and, where it makes a difference, the same room.
-std::string key_of(const detail::item_story& item, std::optional<byte_count> room) {
-  std::string key;
-  for (const detail::fixed_access& a : item.fixed) {
-    add(key, static_cast<std::uint64_t>(a.number) * 16 + static_cast<std::uint64_t>(a.how));
-  }
-  add(key, ~std::uint64_t{0});
-  for (const detail::floating_access& a : item.floating) {
-    add(key, static_cast<std::uint64_t>(a.when.first));
-    add(key, static_cast<std::uint64_t>(a.when.last) * 16 + static_cast<std::uint64_t>(a.how));
-  }
-  add(key, room.has_value() ? *room : ~std::uint64_t{0});
-  return key;
-}
-
-/// The cheapest paths of all items, each times its size.
+/// The cheapest paths of all items, each times its size. (Sums of sizes are exact up to 2^53 bytes.)
 void add_items(careful_sum& sum, const trace& t, const machine& m, const timeline& time,
                const std::vector<detail::price_run>& runs, bool items_move_whole) {
   const byte_count capacity = time.clock == place::device ? m.device_capacity : m.host_capacity;
-  const byte_count largest = *std::max_element(time.working_set.begin(), time.working_set.end());
+  const detail::alike_items items = detail::group_alike(t, time, capacity, items_move_whole);
   detail::item_path path(time, runs);
-  std::unordered_map<std::string, double> known;
-  for (std::size_t i = 0; i < t.item_bytes.size(); ++i) {
-    const byte_count bytes = t.item_bytes[i];
-    std::optional<byte_count> room;
-    if (items_move_whole && largest + bytes > capacity) {
-      room = capacity > bytes ? capacity - bytes : 0;
-    }
-    const auto [found, is_new] = known.try_emplace(key_of(time.items[i], room), 0.0);
-    if (is_new) {
-      found->second = path.cheapest(time.items[i], room);
-    }
-    sum.add(static_cast<double>(bytes) * found->second, 2.0);
+  for (std::size_t g = 0; g < items.stories.size(); ++g) {
+    sum.add(items.bytes[g] * path.cheapest(*items.stories[g], items.room[g]), 2.0);
   }
   sum.additions += static_cast<double>(path.longest_sum());
 }

@@ -1,7 +1,6 @@
 #include <forebay/plan/phase_bound.hpp>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -58,12 +57,6 @@ void check(const trace& t) {
 }
 
 }  // namespace
-
-std::string_view to_string(resource r) {
-  constexpr std::array<std::string_view, 7> names{"compute",      "cpu",           "h2d",    "d2h",
-                                                  "storage_read", "storage_write", "storage"};
-  return names.at(static_cast<std::size_t>(r));
-}
 
 struct phase_bound::impl {
   impl(const trace& t, const machine& capacities, const bound_options& options) : order(t) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <forebay/plan/machine.hpp>
+#include <forebay/plan/resource.hpp>
 #include <forebay/plan/trace.hpp>
 
 namespace forebay::plan {
@@ -27,9 +28,6 @@ struct bound_options {
   /// the square.
   std::uint32_t extra_cuts = 0;
 };
-
-enum class resource : std::uint8_t { compute, cpu, h2d, d2h, storage_read, storage_write, storage };
-[[nodiscard]] std::string_view to_string(resource r);
 
 /// What one window of the iteration must take at least. Steps `first_step` .. `first_step + steps - 1`, modulo the
 /// iteration; host steps may count in another window than the one that lists them.

@@ -33,17 +33,8 @@ item_path::item_path(const timeline& time, const std::vector<price_run>& runs)
     : time_(time),
       runs_(runs),
       own_(time.clock == place::device ? in_device : in_host),
-      other_(time.clock == place::device ? in_host : in_device) {
-  const std::size_t steps = time.working_set.size();
-  greatest_.push_back(time.working_set);
-  for (std::size_t length = 1; 2 * length <= steps; length *= 2) {
-    std::vector<byte_count> twice(steps);
-    for (std::size_t g = 0; g < steps; ++g) {
-      twice[g] = std::max(greatest_.back()[g], greatest_.back()[(g + length) % steps]);
-    }
-    greatest_.push_back(std::move(twice));
-  }
-}
+      other_(time.clock == place::device ? in_host : in_device),
+      working_sets_(time.working_set) {}
 
 double item_path::cheapest(const item_story& item, std::optional<byte_count> room) {
   item_ = item;
@@ -165,18 +156,11 @@ void item_path::mark_shut(region& r, byte_count room) const {
   const auto shut = [&](std::int64_t first, std::int64_t last) {  // sub-slots, both included; steps have even numbers
     const std::int64_t from = (first + 1) / 2;
     const std::int64_t to = last / 2;
-    return from <= to && greatest_working_set(from, to) > room;
+    return from <= to && working_sets_.greatest(from, to) > room;
   };
   r.shut_first = shut(r.first, r.first);
   r.shut_later = shut(r.first + 1, r.end - 1);
   r.shut_last = shut(r.end - 1, r.end - 1);
-}
-
-byte_count item_path::greatest_working_set(std::int64_t from, std::int64_t to) const {
-  const std::size_t steps = time_.working_set.size();
-  const std::size_t level = static_cast<std::size_t>(std::bit_width(index(to - from + 1))) - 1;
-  return std::max(greatest_[level][index(from) % steps],
-                  greatest_[level][(index(to) + 1 - (std::size_t{1} << level)) % steps]);
 }
 
 std::vector<std::size_t> item_path::sets_at_anchor() const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/detail/range_maximum.hpp"
 #include "plan/detail/timeline.hpp"
 
 namespace forebay::plan::detail {
@@ -60,7 +61,6 @@ class item_path {
   void choose_anchor();
   void lay_out(std::optional<byte_count> room);
   void mark_shut(region& r, byte_count room) const;
-  [[nodiscard]] byte_count greatest_working_set(std::int64_t from, std::int64_t to) const;
   [[nodiscard]] floating_access floating(std::int64_t index) const;
   [[nodiscard]] std::int64_t first_floating(std::int64_t at, std::int64_t slot_range::*edge) const;
   [[nodiscard]] std::vector<std::size_t> sets_at_anchor() const;
@@ -73,9 +73,9 @@ class item_path {
 
   const timeline& time_;
   const std::vector<price_run>& runs_;
-  std::size_t own_;                                ///< the clock's tier, as a bit of a set
-  std::size_t other_;                              ///< that of the floating steps
-  std::vector<std::vector<byte_count>> greatest_;  ///< [j][g]: among the working sets of 2^j steps from g on
+  std::size_t own_;    ///< the clock's tier, as a bit of a set
+  std::size_t other_;  ///< that of the floating steps
+  range_maximum working_sets_;
   std::size_t longest_sum_ = 0;
 
   // Of the item at hand.

@@ -37,6 +37,7 @@ void check_trace(const trace& t) {
 struct listed_access {
   bool fixed = false;
   std::int64_t number = 0;
+  std::int64_t clock_steps_before = 0;
   uses how = uses::none;
 };
 
@@ -47,7 +48,7 @@ std::vector<std::vector<listed_access>> listed_by_item(const trace& t, place clo
   for (const trace_step& step : t.steps) {
     const bool of_clock = step.where == clock;
     for (const item_access& a : step.accesses) {
-      items[a.item].push_back({of_clock, of_clock ? fixed : floating, a.how});
+      items[a.item].push_back({of_clock, of_clock ? fixed : floating, fixed, a.how});
     }
     (of_clock ? fixed : floating) += 1;
   }
@@ -131,7 +132,8 @@ timeline timeline_of(const trace& t) {
       if (a.fixed) {
         l.items[i].fixed.push_back({a.number, a.how});
       } else if (l.tied) {
-        l.items[i].floating.push_back({l.starts[static_cast<std::size_t>(a.number)], a.how});
+        l.items[i].floating.push_back(
+            {l.starts[static_cast<std::size_t>(a.number)], 2 * a.clock_steps_before - 1, a.how});
       }
     }
   }

@@ -23,6 +23,7 @@ struct fixed_access {
 /// What a step of the other engine does to an item, at its start.
 struct floating_access {
   slot_range when;
+  std::int64_t listed = 0;  ///< the sub-slot before the clock step that is listed next
   uses how = uses::none;
 };
 

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <forebay/plan/certificate.hpp>
+#include <forebay/plan/machine.hpp>
+#include <forebay/plan/resource.hpp>
+#include <forebay/plan/trace.hpp>
+
+namespace forebay::plan {
+
+struct bound_search_options {
+  /// Items are single transfers, as in a schedule of this very trace. Otherwise the bound holds as well when they are
+  /// split into parts of any size.
+  bool items_move_whole = false;
+  /// How much is tried beyond the first proposal: 1 takes about as long as that took, and the time is proportional.
+  double effort = 1.0;
+};
+
+/// A part of the iteration, and what it is charged for: the time of one engine's steps in it, or that of the bytes that
+/// one link has to move in it. The windows of a bound go once round the iteration.
+struct bound_window {
+  std::int64_t first_boundary = 0;  ///< of a `certificate`: 2g is the start of step g of the engine that cuts the
+                                    ///< iteration, 2g + 1 its end
+  std::int64_t end_boundary = 0;    ///< likewise; where the next window begins
+  resource charged = resource::compute;
+  double seconds = 0.0;
+};
+
+/// "h2d 4.39 s from backward to update": from the phase of the step that starts or ends there, to the one that the
+/// window ends with.
+[[nodiscard]] std::string describe(const trace& t, const bound_window& w);
+
+/// A lower bound on the time per iteration, and its proof.
+struct certified_bound {
+  double seconds = 0.0;  ///< what check_certificate() says of the proof
+  certificate proof;
+  std::vector<bound_window> windows;  ///< what the search started from; their seconds add up to about the bound
+};
+
+/// Searches for prices that prove much. The iteration is cut into windows, each charged to the resource that takes
+/// longest in it: a window of a link is charged for the bytes that it needs to move beyond what its tier can hold. The
+/// best partition, by dynamic programming over all pairs of boundaries (a few hundred that matter in a long trace),
+/// gives prices, which are then raised and lowered where an item's cheapest path says that a tier or a link is short or
+/// idle (the subgradient of the Lagrangian dual). Nothing is claimed but what check_certificate() proves.
+///
+/// Deterministic. O(boundaries x (accesses + boundaries^2)).
+/// \throws usage_error on an invalid machine or trace.
+[[nodiscard]] certified_bound find_bound(const trace& t, const machine& m, const bound_search_options& options = {});
+
+/// Seconds that the first iteration takes at least when everything that it needs lies in storage at its start: that of
+/// the steps of either engine, and that of reading every item whose contents are needed before they are created.
+[[nodiscard]] double start_up_bound(const trace& t, const machine& m);
+
+}  // namespace forebay::plan
