@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <forebay/base/error.hpp>
+
 #include "plan/detail/bound_proposals.hpp"
 #include "plan/detail/timeline.hpp"
 
@@ -50,6 +52,9 @@ bound_window whole(const trace& t, const timeline& time, resource charged) {
 
 certified_bound find_bound(const trace& t, const machine& m, const bound_search_options& options) {
   validate(m);
+  if (options.most_cuts.value_or(2) < 2) {
+    throw usage_error(fmt::format("most_cuts is {}; two are the least", *options.most_cuts));
+  }
   const timeline time = detail::timeline_of(t);
   best_proof best(t, m, options.items_move_whole);
   best.consider(no_prices(t, m), {whole(t, time, resource::compute)});
@@ -59,7 +64,7 @@ certified_bound find_bound(const trace& t, const machine& m, const bound_search_
   certificate other_engine = no_prices(t, m);
   std::fill(other_engine.cpu.begin(), other_engine.cpu.end(), 1.0);
   best.consider(std::move(other_engine), {whole(t, time, resource::cpu)});
-  const detail::bound_proposals proposals(t, m, time, options.items_move_whole);
+  const detail::bound_proposals proposals(t, m, time, options);
   for (std::size_t i = 0; i < proposals.size(); ++i) {
     detail::bound_proposal p = proposals.make(i);
     best.consider(std::move(p.prices), std::move(p.windows));

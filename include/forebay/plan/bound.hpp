@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ struct bound_search_options {
   /// Items are single transfers, as in a schedule of this very trace. Otherwise the bound holds as well when they are
   /// split into parts of any size.
   bool items_move_whole = false;
-  /// How much is tried beyond the first proposal: 1 takes about as long as that took, and the time is proportional.
-  double effort = 1.0;
+  /// Boundaries that windows may begin and end at, at a time; none: as many as there are, up to 512, or fewer (64 at
+  /// least) in a trace with so many accesses that it would take too long.
+  std::optional<std::uint32_t> most_cuts{};
 };
 
 /// A part of the iteration, and what it is charged for: the time of one engine's steps in it, or that of the bytes that
@@ -37,17 +39,20 @@ struct bound_window {
 struct certified_bound {
   double seconds = 0.0;  ///< what check_certificate() says of the proof
   certificate proof;
-  std::vector<bound_window> windows;  ///< what the search started from; their seconds add up to about the bound
+  std::vector<bound_window> windows;  ///< whose seconds add up to about the bound
 };
 
 /// Searches for prices that prove much. The iteration is cut into windows, each charged to the resource that takes
-/// longest in it: a window of a link is charged for the bytes that it needs to move beyond what its tier can hold. The
-/// best partition, by dynamic programming over all pairs of boundaries (a few hundred that matter in a long trace),
-/// gives prices, which are then raised and lowered where an item's cheapest path says that a tier or a link is short or
-/// idle (the subgradient of the Lagrangian dual). Nothing is claimed but what check_certificate() proves.
+/// longest in it: a window of a link is charged for the bytes that it has to move because its tier can't hold them from
+/// the last use, or to the next one. The best partition, by dynamic programming over all pairs of boundaries, gives
+/// prices: the window's resource costs all of its time, and memory at one end of it what the link costs. (Source: own
+/// derivation. The dual of the fluid relaxation is concave in the prices; hundreds of subgradient steps from the
+/// partition's prices raised it on none of the instances that come with the tests.) In a long trace windows begin and
+/// end at some boundaries first, then at those near the ones that were used.
+/// Nothing is claimed but what check_certificate() proves.
 ///
-/// Deterministic. O(boundaries x (accesses + boundaries^2)).
-/// \throws usage_error on an invalid machine or trace.
+/// Deterministic. O(cuts x (accesses + cuts x windows)), where items that are accessed alike count once.
+/// \throws usage_error on an invalid machine or trace, or when fewer than two cuts are allowed.
 [[nodiscard]] certified_bound find_bound(const trace& t, const machine& m, const bound_search_options& options = {});
 
 /// Seconds that the first iteration takes at least when everything that it needs lies in storage at its start: that of

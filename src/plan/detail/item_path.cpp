@@ -12,6 +12,10 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t in_device = 1;
 constexpr std::size_t in_host = 2;
 constexpr std::size_t in_storage = 4;
+constexpr std::size_t device_host = in_device | in_host;
+constexpr std::size_t device_storage = in_device | in_storage;
+constexpr std::size_t host_storage = in_host | in_storage;
+constexpr std::size_t everywhere = in_device | in_host | in_storage;
 
 /// Beyond this many floating accesses those that only read are left out, which can only make the path cheaper.
 constexpr std::size_t most_floating = 64;
@@ -249,12 +253,10 @@ void item_path::enter(const region& r, costs& c) const {
 }
 
 void item_path::stay(const region& r, costs& c) const {
-  const auto leave = [&] {
+  const auto leave = [&] {  // copies are dropped; those elsewhere stay
     for (std::size_t set = 0; set < 8; ++set) {
-      if ((set & own_) != 0) {
-        c[set & ~own_] = std::min(c[set & ~own_], c[set]);
-        c[set] = infinite;
-      }
+      c[set & ~own_] = std::min(c[set & ~own_], c[set]);
+      c[set] = (set & own_) != 0 ? infinite : c[set];
     }
   };
   if (r.shut_first) {
@@ -272,14 +274,10 @@ void item_path::stay(const region& r, costs& c) const {
 /// First copies are added, smaller sets before larger ones, then any are dropped: another order gains nothing where
 /// residency costs nothing.
 void item_path::move_copies(const price_run& run, costs& c) {
-  constexpr std::size_t device_host = in_device | in_host;
-  constexpr std::size_t device_storage = in_device | in_storage;
-  constexpr std::size_t host_storage = in_host | in_storage;
-  constexpr std::size_t all = in_device | in_host | in_storage;
   c[device_host] = std::min({c[device_host], c[in_device] + run.d2h, c[in_host] + run.h2d});
   c[host_storage] = std::min({c[host_storage], c[in_host] + run.storage_write, c[in_storage] + run.storage_read});
-  c[all] = std::min({c[all], c[device_host] + run.storage_write, c[host_storage] + run.h2d,
-                     c[device_storage] + std::min(run.d2h, run.storage_read)});
+  c[everywhere] = std::min({c[everywhere], c[device_host] + run.storage_write, c[host_storage] + run.h2d,
+                            c[device_storage] + std::min(run.d2h, run.storage_read)});
   for (const std::size_t tier : {in_device, in_host, in_storage}) {
     for (std::size_t set = 0; set < 8; ++set) {
       if ((set & tier) == 0) {
