@@ -44,11 +44,12 @@ void check(const trace& t, const machine& m) {
 [[noreturn]] void report_failure(const trace& t, const machine& m) {
   const capacity_needs needs = minimum_capacity(t, 0);
   const byte_count largest = *std::max_element(t.item_bytes.begin(), t.item_bytes.end());
-  throw capacity_error(fmt::format(
-      "no schedule found: the device tier has {} bytes and its largest step needs {}; the host tier has {}, its largest "
-      "step needs {}, and items of up to {} bytes must pass through it; all items together have {} bytes{}",
-      m.device_capacity, needs.device.bytes, m.host_capacity, needs.host.bytes, largest, needs.home,
-      m.storage.empty() ? ", and there is no storage" : ""));
+  throw capacity_error(
+      fmt::format("no schedule found: the device tier has {} bytes and its largest step needs {}; the host tier has "
+                  "{}, its largest "
+                  "step needs {}, and items of up to {} bytes must pass through it; all items together have {} bytes{}",
+                  m.device_capacity, needs.device.bytes, m.host_capacity, needs.host.bytes, largest, needs.home,
+                  m.storage.empty() ? ", and there is no storage" : ""));
 }
 
 /// Several starts, the best of which is searched on.
@@ -113,8 +114,8 @@ class planning {
   }
 
   detail::plan_search& better() {
-    const bool refined = refined_.found() && (!plain_.found() || refined_.result().predicted.period <
-                                                                     plain_.result().predicted.period);
+    const bool refined =
+        refined_.found() && (!plain_.found() || refined_.result().predicted.period < plain_.result().predicted.period);
     return refined ? refined_ : plain_;
   }
 

@@ -64,8 +64,8 @@ struct operation {
 /// waits. A step that writes, creates or frees an item starts when earlier transfers of it and earlier conflicting
 /// steps have ended; from its start all other copies, storage included, are stale and their memory is free. A step that
 /// frees an item ends every copy of it at its end. A drop ends a copy as soon as what reads it before has ended: a
-/// redundant one, or one whose contents nobody needs any more. The order repeats: what follows the last operation is the first one of the next iteration, so that the copies
-/// after the last operation are those before the first.
+/// redundant one, or one whose contents nobody needs any more. The order repeats: what follows the last operation is
+/// the first one of the next iteration, so that the copies after the last operation are those before the first.
 struct schedule {
   std::vector<operation> operations;
   std::vector<copies> at_start;          ///< by item: where its copies are before the first operation
