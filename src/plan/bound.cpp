@@ -64,10 +64,15 @@ certified_bound find_bound(const trace& t, const machine& m, const bound_search_
   certificate other_engine = no_prices(t, m);
   std::fill(other_engine.cpu.begin(), other_engine.cpu.end(), 1.0);
   best.consider(std::move(other_engine), {whole(t, time, resource::cpu)});
-  const detail::bound_proposals proposals(t, m, time, options);
-  for (std::size_t i = 0; i < proposals.size(); ++i) {
-    detail::bound_proposal p = proposals.make(i);
-    best.consider(std::move(p.prices), std::move(p.windows));
+  for (const bool whole_items : {false, true}) {  // what is proved of divisible items holds for whole ones
+    if (whole_items && !options.items_move_whole) {
+      break;
+    }
+    const detail::bound_proposals proposals(t, m, time, {whole_items, options.most_cuts});
+    for (std::size_t i = 0; i < proposals.size(); ++i) {
+      detail::bound_proposal p = proposals.make(i);
+      best.consider(std::move(p.prices), std::move(p.windows));
+    }
   }
   return best.take();
 }

@@ -42,7 +42,7 @@ void add_items(careful_sum& sum, const trace& t, const machine& m, const timelin
   const detail::alike_items items = detail::group_alike(t, time, capacity, items_move_whole);
   detail::item_path path(time, runs);
   for (std::size_t g = 0; g < items.stories.size(); ++g) {
-    sum.add(items.bytes[g] * path.cheapest(*items.stories[g], items.room[g]), 2.0);
+    sum.add(items.bytes[g] * path.cheapest(*items.stories[g], items.shut_by[g]), 2.0);
   }
   sum.additions += static_cast<double>(path.longest_sum());
 }

@@ -164,6 +164,12 @@ TEST(Certificate, AsTheDenseComputation) {
       }
     }
     const machine m = test::random_machine(random, t, below(random, 3) > 0);
+    for (trace_step& s : t.steps) {
+      for (item_access& a : s.accesses) {  // contents that are overwritten, or end at once
+        a.how = below(random, 12) == 0 ? uses::create : a.how;
+        a.how = below(random, 12) == 0 ? a.how | uses::free : a.how;
+      }
+    }
     const certificate c = random_prices(random, t, m);
     for (const bool whole : {false, true}) {
       const double expected = test::dense_certificate(t, m, c, whole).value();

@@ -10,7 +10,7 @@ namespace {
 
 void add(std::string& key, std::uint64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); }
 
-std::string key_of(const item_story& item, std::optional<byte_count> room) {
+std::string key_of(const item_story& item, std::optional<byte_count> shut_by) {
   std::string key;
   for (const fixed_access& a : item.fixed) {
     add(key, static_cast<std::uint64_t>(a.number) * 16 + static_cast<std::uint64_t>(a.how));
@@ -21,7 +21,7 @@ std::string key_of(const item_story& item, std::optional<byte_count> room) {
     add(key, static_cast<std::uint64_t>(a.when.last));
     add(key, static_cast<std::uint64_t>(a.listed) * 16 + static_cast<std::uint64_t>(a.how));
   }
-  add(key, room.value_or(~byte_count{0}));
+  add(key, shut_by.value_or(~byte_count{0}));
   return key;
 }
 
@@ -37,15 +37,15 @@ alike_items group_alike(const trace& t, const timeline& time, byte_count capacit
   for (std::size_t i = 0; i < time.items.size(); ++i) {
     const auto next = static_cast<item_index>(all.stories.size());
     const byte_count bytes = t.item_bytes[i];
-    std::optional<byte_count> room;
+    std::optional<byte_count> shut_by;
     if (items_move_whole && largest + bytes > capacity) {
-      room = capacity > bytes ? capacity - bytes : 0;
+      shut_by = capacity >= bytes ? capacity - bytes + 1 : 0;
     }
-    const auto [found, is_new] = known.try_emplace(key_of(time.items[i], room), next);
+    const auto [found, is_new] = known.try_emplace(key_of(time.items[i], shut_by), next);
     if (is_new) {
       all.stories.push_back(&time.items[i]);
       all.bytes.push_back(0.0);
-      all.room.push_back(room);
+      all.shut_by.push_back(shut_by);
       all.accesses += time.items[i].fixed.size() + time.items[i].floating.size();
     }
     all.bytes[found->second] += static_cast<double>(bytes);

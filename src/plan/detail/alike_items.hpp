@@ -17,8 +17,8 @@ struct alike_items {
   std::vector<const item_story*> stories;  ///< by group
   std::vector<double> bytes;               ///< by group
   /// By group, for items that move whole and are so large that some step of the clock leaves no room for one: the
-  /// greatest working set beside which there is room.
-  std::vector<std::optional<byte_count>> room;
+  /// least working set that does so.
+  std::vector<std::optional<byte_count>> shut_by;
   std::size_t accesses = 0;  ///< of all groups
 };
 

@@ -40,7 +40,7 @@ class demand_finder {
                 std::int64_t sub_slots)
       : out_(out),
         group_(group),
-        room_(items.room[group]),
+        shut_by_(items.shut_by[group]),
         working_sets_(working_sets),
         all_(in_listed_order(*items.stories[group])),
         count_(static_cast<std::int64_t>(all_.size())),
@@ -143,15 +143,17 @@ class demand_finder {
 
   /// The last and the first step of the clock that leave no room for the item, between the start of one and a sub-slot.
   [[nodiscard]] std::optional<std::int64_t> last_shut(std::int64_t after, std::int64_t before) const {
-    return room_.has_value() ? working_sets_.last_above(*room_, after / 2 + 1, (before + 1) / 2 - 1) : std::nullopt;
+    return shut_by_.has_value() ? working_sets_.last_reaching(*shut_by_, after / 2 + 1, (before + 1) / 2 - 1)
+                                : std::nullopt;
   }
   [[nodiscard]] std::optional<std::int64_t> first_shut(std::int64_t after, std::int64_t before) const {
-    return room_.has_value() ? working_sets_.first_above(*room_, after / 2 + 1, (before + 1) / 2 - 1) : std::nullopt;
+    return shut_by_.has_value() ? working_sets_.first_reaching(*shut_by_, after / 2 + 1, (before + 1) / 2 - 1)
+                                : std::nullopt;
   }
 
   item_demands& out_;
   item_index group_;
-  std::optional<byte_count> room_;
+  std::optional<byte_count> shut_by_;
   const range_maximum& working_sets_;
   std::vector<placed_access> all_;
   std::int64_t count_;

@@ -21,10 +21,10 @@ std::int64_t unrolled(std::int64_t position, std::size_t i, std::size_t size, st
 item_layout::item_layout(const timeline& time, const std::vector<price_run>& runs)
     : time_(time), runs_(runs), working_sets_(time.working_set) {}
 
-void item_layout::set(item_story item, std::optional<byte_count> room) {
+void item_layout::set(item_story item, std::optional<byte_count> shut_by) {
   item_ = std::move(item);
   choose_anchor();
-  lay_out(room);
+  lay_out(shut_by);
 }
 
 /// Where there are few ways to begin: at an exclusive access best, since then there is one.
@@ -79,7 +79,7 @@ std::int64_t item_layout::step_start(std::size_t i) const {
                    : unrolled(2 * item_.fixed[i % size].number, i, size, time_.sub_slots);
 }
 
-void item_layout::lay_out(std::optional<byte_count> room) {
+void item_layout::lay_out(std::optional<byte_count> shut_by) {
   std::size_t next_run = 0;
   while (run_start(next_run) < anchor_) {
     ++next_run;
@@ -104,19 +104,19 @@ void item_layout::lay_out(std::optional<byte_count> room) {
       r.end = at + 1;
     } else {
       r.end = std::min({run_start(next_run), step_start(next_step), end});
-      if (room.has_value()) {
-        mark_shut(r, *room);
+      if (shut_by.has_value()) {
+        mark_shut(r, *shut_by);
       }
     }
     regions_.push_back(r);
   }
 }
 
-void item_layout::mark_shut(item_region& r, byte_count room) const {
+void item_layout::mark_shut(item_region& r, byte_count shut_by) const {
   const auto shut = [&](std::int64_t first, std::int64_t last) {  // sub-slots, both included; steps have even numbers
     const std::int64_t from = (first + 1) / 2;
     const std::int64_t to = last / 2;
-    return from <= to && working_sets_.greatest(from, to) > room;
+    return from <= to && working_sets_.greatest(from, to) >= shut_by;
   };
   r.shut_first = shut(r.first, r.first);
   r.shut_later = shut(r.first + 1, r.end - 1);

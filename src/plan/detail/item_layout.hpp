@@ -41,9 +41,9 @@ class item_layout {
   /// The runs partition the sub-slots, in order; there is one at least. Both must outlive this.
   item_layout(const timeline& time, const std::vector<price_run>& runs);
 
-  /// Steps of the clock whose working set exceeds `room` leave none for an item that is not theirs; no value: any step
-  /// may leave some room for a part. O(runs + accesses).
-  void set(item_story item, std::optional<byte_count> room);
+  /// Steps of the clock whose working set is at least `shut_by` leave no room for an item that is not theirs; no
+  /// value: any step may leave some room for a part. O(runs + accesses).
+  void set(item_story item, std::optional<byte_count> shut_by);
 
   [[nodiscard]] const item_story& item() const { return item_; }
   [[nodiscard]] std::int64_t anchor() const { return anchor_; }            ///< a sub-slot
@@ -56,8 +56,8 @@ class item_layout {
 
  private:
   void choose_anchor();
-  void lay_out(std::optional<byte_count> room);
-  void mark_shut(item_region& r, byte_count room) const;
+  void lay_out(std::optional<byte_count> shut_by);
+  void mark_shut(item_region& r, byte_count shut_by) const;
   [[nodiscard]] std::int64_t run_start(std::size_t i) const;
   [[nodiscard]] std::int64_t step_start(std::size_t i) const;
 

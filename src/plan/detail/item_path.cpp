@@ -34,14 +34,14 @@ item_path::item_path(const timeline& time, const std::vector<price_run>& runs)
       other_(time.clock == place::device ? in_host : in_device),
       layout_(time, runs) {}
 
-double item_path::cheapest(item_story item, std::optional<byte_count> room) {
+double item_path::cheapest(item_story item, std::optional<byte_count> shut_by) {
   if (item.floating.size() > most_floating) {
     std::erase_if(item.floating, [](const floating_access& a) { return !is_exclusive(a.how); });
   }
   if ((item.fixed.empty() && item.floating.empty()) || item.floating.size() > 16 * most_floating) {
     return 0.0;
   }
-  layout_.set(std::move(item), room);
+  layout_.set(std::move(item), shut_by);
   const std::int64_t behind = layout_.first_floating(layout_.anchor(), &slot_range::last);
   const std::int64_t ahead = layout_.first_floating(layout_.anchor(), &slot_range::first);
   if (ahead - behind > most_overlapping) {

@@ -17,11 +17,11 @@ class item_path {
   /// The runs partition the sub-slots, in order; there is one at least. Both must outlive this.
   item_path(const timeline& time, const std::vector<price_run>& runs);
 
-  /// Steps of the clock whose working set exceeds `room` leave none for an item that is not theirs; no value: items
-  /// are divisible, and any step may leave some room for a part.
+  /// Steps of the clock whose working set is at least `shut_by` leave no room for an item that is not theirs; no
+  /// value: items are divisible, and any step may leave some room for a part.
   /// Seconds per byte; zero where more steps overlap than can be told apart at a fair cost.
   /// O((runs + accesses) x ways to begin).
-  [[nodiscard]] double cheapest(item_story item, std::optional<byte_count> room);
+  [[nodiscard]] double cheapest(item_story item, std::optional<byte_count> shut_by);
 
   /// The most additions that a result is made of.
   [[nodiscard]] std::size_t longest_sum() const { return longest_sum_; }

@@ -22,26 +22,26 @@ byte_count range_maximum::greatest(std::int64_t from, std::int64_t to) const {
   return std::max(of_power_[power][place(from)], of_power_[power][place(to + 1 - (std::int64_t{1} << power))]);
 }
 
-std::optional<std::int64_t> range_maximum::first_above(byte_count limit, std::int64_t from, std::int64_t to) const {
-  if (from > to || greatest(from, to) <= limit) {
+std::optional<std::int64_t> range_maximum::first_reaching(byte_count value, std::int64_t from, std::int64_t to) const {
+  if (from > to || greatest(from, to) < value) {
     return std::nullopt;
   }
   std::int64_t low = from;
   while (low < to) {
     const std::int64_t middle = low + (to - low) / 2;
-    (greatest(from, middle) > limit ? to : low) = greatest(from, middle) > limit ? middle : middle + 1;
+    (greatest(from, middle) >= value ? to : low) = greatest(from, middle) >= value ? middle : middle + 1;
   }
   return low;
 }
 
-std::optional<std::int64_t> range_maximum::last_above(byte_count limit, std::int64_t from, std::int64_t to) const {
-  if (from > to || greatest(from, to) <= limit) {
+std::optional<std::int64_t> range_maximum::last_reaching(byte_count value, std::int64_t from, std::int64_t to) const {
+  if (from > to || greatest(from, to) < value) {
     return std::nullopt;
   }
   std::int64_t high = to;
   while (from < high) {
     const std::int64_t middle = high - (high - from) / 2;
-    (greatest(middle, to) > limit ? from : high) = greatest(middle, to) > limit ? middle : middle - 1;
+    (greatest(middle, to) >= value ? from : high) = greatest(middle, to) >= value ? middle : middle - 1;
   }
   return high;
 }

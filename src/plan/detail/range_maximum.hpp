@@ -17,9 +17,9 @@ class range_maximum {
   /// Among those from `from` to `to`, both included: `from` <= `to` < `from` + their number, `from` above minus eight
   /// times it.
   [[nodiscard]] byte_count greatest(std::int64_t from, std::int64_t to) const;
-  /// The first and the last in such a range that exceed a limit, if any. O(log n).
-  [[nodiscard]] std::optional<std::int64_t> first_above(byte_count limit, std::int64_t from, std::int64_t to) const;
-  [[nodiscard]] std::optional<std::int64_t> last_above(byte_count limit, std::int64_t from, std::int64_t to) const;
+  /// The first and the last in such a range that reach a value, if any. O(log n).
+  [[nodiscard]] std::optional<std::int64_t> first_reaching(byte_count value, std::int64_t from, std::int64_t to) const;
+  [[nodiscard]] std::optional<std::int64_t> last_reaching(byte_count value, std::int64_t from, std::int64_t to) const;
 
  private:
   std::int64_t size_;
