@@ -16,7 +16,7 @@ struct bound_search_options {
   /// Items are single transfers, as in a schedule of this very trace. Otherwise the bound holds as well when they are
   /// split into parts of any size.
   bool items_move_whole = false;
-  /// Boundaries that windows may begin and end at, at a time; none: as many as there are, up to 512, or fewer (64 at
+  /// Boundaries that windows may begin and end at, at a time; none: as many as there are, up to 512, or fewer (40 at
   /// least) in a trace with so many accesses that it would take too long.
   std::optional<std::uint32_t> most_cuts{};
 };

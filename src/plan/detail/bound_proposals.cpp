@@ -11,9 +11,9 @@ namespace {
 
 /// Cuts times accesses: what a table of windows may cost.
 constexpr std::size_t most_work = 3'000'000;
-constexpr std::size_t fewest_cuts = 64;
+constexpr std::size_t fewest_cuts = 40;
 constexpr std::size_t most_cuts = 512;
-constexpr int most_last_rounds = 4;  ///< with neighbouring cuts, while that gains something
+constexpr int most_last_rounds = 3;  ///< with neighbouring cuts, while that gains something
 
 std::vector<byte_count> distinct(std::vector<byte_count> sizes) {
   std::sort(sizes.begin(), sizes.end());
