@@ -113,7 +113,7 @@ TEST(Bound, NoMoreThanAnyPlanInParts) {
       SCOPED_TRACE(i.name);
       const trace parts = split_items_evenly(i.trace, 4).parts;
       planner_options o;
-      o.effort = 0.005;
+      o.effort = 0.0;
       const double period = plan_iteration(parts, i.machine, o).predicted.period;
       EXPECT_LE(proved(i.trace, i.machine, false), period * (1.0 + tolerance));
       EXPECT_LE(proved(parts, i.machine, true), period * (1.0 + tolerance));
@@ -124,7 +124,7 @@ TEST(Bound, NoMoreThanAnyPlanInParts) {
 TEST(Bound, NoMoreThanAnyPlanOfRandomTraces) {
   std::uint32_t planned = 0;
   double ratios = 0.0;
-  for (std::uint32_t seed = 0; seed < 250; ++seed) {
+  for (std::uint32_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     test::trace_shape shape;
@@ -146,7 +146,7 @@ TEST(Bound, NoMoreThanAnyPlanOfRandomTraces) {
     } catch (const capacity_error&) {
     }
   }
-  EXPECT_GE(planned, 150U);
+  EXPECT_GE(planned, 80U);
   EXPECT_LE(ratios / planned, 1.5);
 }
 
