@@ -191,7 +191,8 @@ void scheduler::close_gaps() {
   if (!wanted || first.gaps_closed) {
     return;
   }
-  const auto [block, t] = *wanted;
+  const std::uint32_t block = wanted->first;
+  const tier t = wanted->second;
   const byte_count bytes = arena(t).rounded(blocks_[block].bytes);
   if (arena(t).free_bytes() < bytes || arena(t).largest_hole() >= bytes) {
     return;
