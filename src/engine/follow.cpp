@@ -38,7 +38,7 @@ planned_entry entry_of(const placed_schedule& plan, std::uint32_t operation) {
 
 }  // namespace
 
-void scheduler::set_schedule(std::unique_ptr<const placed_schedule> plan, byte_count device_workspace,
+void scheduler::set_schedule(std::shared_ptr<const placed_schedule> plan, byte_count device_workspace,
                              byte_count host_workspace) {
   stop_following();
   follow_.plan = std::move(plan);

@@ -41,7 +41,7 @@ struct block_marks {
 
 /// The state of following a schedule: a window of its operations, in its order.
 struct follower {
-  std::unique_ptr<const placed_schedule> plan;  ///< null: none
+  std::shared_ptr<const placed_schedule> plan;  ///< null: none
   std::array<byte_count, 2> largest{};          ///< by tier: of the blocks that the plan brings there
   std::array<byte_count, 2> workspace{};        ///< by tier: kept at its end for steps' workspaces
   /// Every copy takes exactly its planned address. Otherwise that is a preference: any hole is as good as long as it

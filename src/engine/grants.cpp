@@ -244,8 +244,21 @@ std::uint32_t scheduler::new_lease(const step_plan& step, stream* on, std::threa
   l.thread = thread;
   l.scratch = no_block;
   l.announced = false;
+  l.awaited.clear();
   l.granted = std::chrono::steady_clock::now();
   return index;
+}
+
+// The copies that its stream waits for before the lease's work: the last one that was enqueued.
+void scheduler::note_awaited(lease_record& l) const {
+  stream_point latest = 0;
+  for (const block_access& a : l.step->blocks) {
+    const auto move = moves_.find(a.block);
+    if (move != moves_.end() && move->second.enqueued_at > latest) {
+      latest = move->second.enqueued_at;
+      l.awaited = missing_block(*l.step, blocks_[a.block]);
+    }
+  }
 }
 
 std::optional<std::uint32_t> scheduler::try_grant(const step_plan& step, stream* on, std::thread::id thread) {
@@ -277,6 +290,9 @@ std::optional<std::uint32_t> scheduler::try_grant(const step_plan& step, stream*
     }
   }
   const std::uint32_t lease = new_lease(step, on, thread);
+  if (timeline_ != nullptr && on != nullptr) {
+    note_awaited(leases_[lease]);
+  }
   if (scratch != no_block) {
     leases_[lease].scratch = scratch;
     blocks_[scratch].scratch_live = true;

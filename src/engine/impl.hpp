@@ -10,9 +10,9 @@
 #include <forebay/engine/engine.hpp>
 #include <forebay/memory/topology.hpp>
 
-#include "engine/background_planner.hpp"
 #include "engine/forecast.hpp"
 #include "engine/layout.hpp"
+#include "engine/planning_state.hpp"
 #include "engine/scheduler.hpp"
 
 namespace forebay {
@@ -62,12 +62,18 @@ struct engine::impl {
 
   // Planning (planning.cpp)
   void forget_plan(const detail::layout& l);
+  void remember_plan();
+  [[nodiscard]] detail::plan_key key_of_plan() const;
   [[nodiscard]] detail::planning_problem problem_for(const std::vector<double>& step_seconds,
                                                      const plan::machine& rates) const;
   void keep_planning(const std::vector<double>& step_seconds, const plan::machine& rates);
-  [[nodiscard]] static double predict(const detail::placed_schedule& schedule, const detail::planning_problem& problem);
-  void consider(detail::placed_schedule made);
+  void take_plan();
+  [[nodiscard]] bool cheap_to_time() const;
+  void follow_from_now_on(std::shared_ptr<const detail::placed_schedule> schedule);
   [[nodiscard]] double seconds_as_it_is() const;
+  [[nodiscard]] double bound_seconds() const;
+  void show_plan() const;
+  [[nodiscard]] plan_report analyse() const;
 
   std::unique_ptr<forebay::device> device;
   engine_options options;
@@ -91,15 +97,7 @@ struct engine::impl {
   bool has_order = false;
   detail::forecast outlook;
   detail::forecast::figures expected;
-  plan::trace to_plan;                            ///< the order over blocks, without workspaces
-  std::array<byte_count, 2> largest_workspace{};  ///< the largest, on the device and on the host
-  detail::background_planner planner;
-  std::vector<double> planned_seconds;  ///< the durations and rates that were planned for last
-  plan::machine planned_rates;
-  std::uint64_t orders = 0;                   ///< set so far
-  std::uint64_t planned_order = 0;            ///< the one that was planned for last
-  double schedule_seconds = 0.0;              ///< what an iteration should take with the schedule, as things are now
-  double last_seconds = 0.0;                  ///< of the last iteration
+  detail::planning_state planning;
   byte_count home_bytes = 0;                  // that storage was reserved for
   std::deque<detail::step_plan> on_the_spot;  // steps described in this iteration; leases point to them
 

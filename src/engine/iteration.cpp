@@ -85,6 +85,7 @@ void engine::impl::start_iteration(std::uint64_t n, bool record) {
   ++iterations;
   waited_before = compute->waited();
   began = std::chrono::steady_clock::now();
+  show_plan();
   before = sched->totals();
   read_before = store == nullptr ? 0 : store->bytes_read();
   written_before = store == nullptr ? 0 : store->bytes_written();
@@ -110,13 +111,13 @@ iteration_report engine::impl::end_iteration() {
   iteration_report r;
   r.number = number;
   r.seconds = to_seconds(std::chrono::steady_clock::now() - began);
-  last_seconds = r.seconds;
+  planning.last_seconds = r.seconds;
   r.stall_seconds = to_seconds(now.stall - before.stall + compute->waited() - waited_before);
   const plan::link_volume& required = outlook.required();
   r.required = {required.h2d, required.d2h, required.storage_read, required.storage_written};
   r.planned = followed;
-  r.predicted_seconds = followed ? schedule_seconds : expected.predicted_seconds;
-  r.bound_seconds = expected.bound_seconds;
+  r.predicted_seconds = followed ? planning.timed.period : expected.predicted_seconds;
+  r.bound_seconds = bound_seconds();
   r.misses = now.misses - before.misses;
   r.moved.h2d = now.h2d - before.h2d;
   r.moved.d2h = now.d2h - before.d2h;

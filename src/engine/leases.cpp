@@ -80,9 +80,9 @@ void scheduler::wake_when_passed(lease_record& l) noexcept {
   }
   l.announced = true;
   try {
-    l.on->notify([this, on = l.on, step = timeline_ == nullptr ? std::string() : l.step->name,
+    l.on->notify([this, on = l.on, step = timeline_ == nullptr ? std::string() : l.step->name, awaited = l.awaited,
                   position = l.step->position, granted = l.granted] {
-      passed(step, position, *on, granted);
+      passed(step, awaited, position, *on, granted);
       callbacks_.leave();
     });
   } catch (...) {
@@ -92,12 +92,18 @@ void scheduler::wake_when_passed(lease_record& l) noexcept {
 }
 
 // On a thread of the stream's.
-void scheduler::passed(const std::string& step, std::optional<std::uint32_t> position, const stream& on,
-                       time_point granted) noexcept {
+void scheduler::passed(const std::string& step, const std::string& awaited, std::optional<std::uint32_t> position,
+                       const stream& on, time_point granted) noexcept {
   const time_point now = std::chrono::steady_clock::now();
-  const duration computed = clock_.ended(position, on, granted, now);
+  const step_clock::spent time = clock_.ended(position, on, granted, now);
   if (timeline_ != nullptr) {
-    timeline_->record_in_order({compute_lane_, step, now - computed, now, 0});
+    const time_point start = now - time.computed;
+    constexpr duration shown = std::chrono::microseconds(20);
+    if (!awaited.empty() && time.waited > shown) {
+      timeline_->record_in_order(
+          {stall_lane_, fmt::format("{} waits for {}", step, awaited), start - time.waited, start, 0});
+    }
+    timeline_->record_in_order({compute_lane_, step, start, now, 0});
   }
   kick_unless_quiet();
 }

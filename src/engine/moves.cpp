@@ -15,6 +15,7 @@ void scheduler::launch(block_move m) {
   quiet_ = false;
   changed_table_ = true;
   m.bytes = b.bytes;
+  m.name = b.name;
   if (b.device.has_memory()) {
     m.device = address(tier::device, b.device.place);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <forebay/base/error.hpp>
+#include <forebay/plan/look_ahead.hpp>
 #include <forebay/plan/placement.hpp>
 #include <forebay/plan/planner.hpp>
 #include <forebay/plan/rotate.hpp>
@@ -14,7 +15,20 @@ namespace {
 
 constexpr int attempts = 8;
 
+constexpr std::uint32_t steps_ahead = 2;  // of the fixed rule
+
+std::optional<plan::planned> fixed_rule(const planning_problem& problem, const plan::machine& m) {
+  try {
+    return plan::streamed_look_ahead(problem.trace, m, steps_ahead, problem.execution);
+  } catch (const capacity_error&) {
+    return std::nullopt;
+  }
+}
+
 std::optional<plan::planned> plan_once(const planning_problem& problem, const plan::machine& m, int attempt) {
+  if (problem.planner == planner_kind::look_ahead) {
+    return fixed_rule(problem, m);
+  }
   plan::planner_options options;
   options.effort = problem.effort * (attempt < 2 ? 1.0 : 0.3);
   options.execution = problem.execution;

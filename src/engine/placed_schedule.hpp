@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include <forebay/engine/options.hpp>
 #include <forebay/memory/tier.hpp>
 #include <forebay/plan/evaluate.hpp>
 #include <forebay/plan/machine.hpp>
@@ -37,6 +39,7 @@ struct tier_reserve {
 };
 
 struct planning_problem {
+  planner_kind planner = planner_kind::search;
   plan::trace trace;      ///< without workspaces, which are in the reserves
   plan::machine machine;  ///< capacities as they are, with nothing taken off
   tier_reserve device;
@@ -45,6 +48,14 @@ struct planning_problem {
   plan::execution_model execution;
   double effort = 1.0;  ///< of the planner
 };
+
+/// The machine that a bound is found for: whoever plans has all the memory but what the engine's staging takes.
+[[nodiscard]] inline plan::machine bounded_machine(const planning_problem& problem) {
+  plan::machine m = problem.machine;
+  m.device_capacity -= std::min(m.device_capacity, problem.device.before);
+  m.host_capacity -= std::min(m.host_capacity, problem.host.before);
+  return m;
+}
 
 /// Plans, verifies and places. Where a placement comes out higher than the tier, by fragmentation, it is planned again
 /// for less. Nothing when the order doesn't fit that way, or when it needs no transfer at all.

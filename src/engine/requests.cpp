@@ -78,7 +78,8 @@ std::uint32_t scheduler::wait_for(const step_plan& step, stream* on, std::unique
   const time_point dry = on == nullptr ? start : std::max(start, std::min(end, on->idle_since()));
   stall_ += end - dry;
   if (timeline_ != nullptr && end > dry) {
-    timeline_->record_in_order({stall_lane_, "wait for " + step.name, dry, end, 0});
+    const std::string what = r.awaited.empty() ? "its turn" : r.awaited;
+    timeline_->record_in_order({stall_lane_, fmt::format("{} waits for {}", step.name, what), dry, end, 0});
   }
   if (r.failure != nullptr) {
     std::rethrow_exception(r.failure);
@@ -118,6 +119,9 @@ void scheduler::serve_requests() {
       serve_behind(*r, *first);
     } else {
       serve(*r);
+    }
+    if (timeline_ != nullptr && !r->done()) {
+      r->awaited = missing_for(*r);
     }
     if (r->done()) {
       changed_table_ = true;
@@ -300,6 +304,30 @@ void scheduler::regroup(request& r) {
       evict_now(i, t);
     }
   }
+}
+
+// The first of its blocks that is not ready, and what that waits for itself.
+std::string scheduler::missing_for(const request& r) {
+  for (const block_access& a : r.step->blocks) {
+    if (const lease_record* held = conflict(*r.step, a, r.on, r.thread)) {
+      return fmt::format("step {}", held->step->name);
+    }
+    if (!ready(*r.step, a, r.on, r.thread)) {
+      return missing_block(*r.step, blocks_[a.block]);
+    }
+  }
+  return follow_.active && !may_grant(*r.step) ? "earlier operations of the schedule" : std::string();
+}
+
+std::string scheduler::missing_block(const step_plan& step, const block_record& b) const {
+  const replica& c = step.where == place::device ? b.device : b.host;
+  if (const auto move = moves_.find(b.index); move != moves_.end()) {
+    return fmt::format("{} of {}", to_string(move->second.way), b.name);
+  }
+  if (b.writers != 0) {
+    return fmt::format("the step that computes {}", b.name);
+  }
+  return fmt::format("{} {}", c.has_memory() ? "the start of a move of" : "memory for", b.name);
 }
 
 std::string scheduler::picture() const {

@@ -211,7 +211,13 @@ plan::machine scheduler::measure_machine() {
     const double write = rates_[3 + 2 * path].update(mover_->write_use(path), now);
     m.storage.push_back({read, write});
   }
+  known_machine_ = m;
   return m;
+}
+
+plan::machine scheduler::known_machine() const {
+  const std::scoped_lock lock(mutex_);
+  return known_machine_;
 }
 
 }  // namespace forebay::detail

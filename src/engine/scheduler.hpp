@@ -59,6 +59,7 @@ struct lease_record {
   std::uint32_t scratch = no_block;  ///< the pseudo block that holds its workspace
   stream_point end = 0;
   bool announced = false;  ///< the stream will wake the scheduler when it has passed the end
+  std::string awaited;     ///< with a timeline: the last copy that the stream waits for before its work
   time_point granted;
 };
 
@@ -73,6 +74,7 @@ struct request {
   bool regrouped = false;              ///< everything unheld was moved out once, to close the gaps between blocks
   bool closing_gaps = false;           ///< that is under way
   bool wants = false;                  ///< its blocks' copies are marked to stay
+  std::string awaited;                 ///< with a timeline: what the last pass found missing
   std::exception_ptr failure;
   [[nodiscard]] bool done() const { return lease.has_value() || failure != nullptr; }
 };
@@ -137,7 +139,7 @@ class scheduler {
   void mark_freed(std::uint32_t tensor);
 
   // The schedule. `set_schedule`: the caller holds the mutex; null for none.
-  void set_schedule(std::unique_ptr<const placed_schedule> plan, byte_count device_workspace,
+  void set_schedule(std::shared_ptr<const placed_schedule> plan, byte_count device_workspace,
                     byte_count host_workspace);
   [[nodiscard]] const placed_schedule* current_schedule() const { return follow_.plan.get(); }
   [[nodiscard]] bool following() const { return follow_.active; }
@@ -180,6 +182,8 @@ class scheduler {
   /// The links' rates as measured lately, and the capacities that blocks can have. Called once an iteration: what was
   /// carried since the last call counts most.
   [[nodiscard]] plan::machine measure_machine();
+  /// As measured by the last call of that.
+  [[nodiscard]] plan::machine known_machine() const;
   /// Takes the durations and rates known by now into account when looking ahead.
   void use_measurements(const std::vector<double>& step_seconds, const plan::machine& rates);
 
@@ -253,10 +257,11 @@ class scheduler {
   void order_after(block_record& b, bool modifies, stream& on);
   void note_use(block_record& b, bool modifies, const stream& on, stream_point end);
   [[nodiscard]] std::uint32_t scratch_for(const step_plan& step, const stream* on);
+  void note_awaited(lease_record& l) const;
   [[nodiscard]] std::uint32_t new_lease(const step_plan& step, stream* on, std::thread::id thread);
   void wake_when_passed(lease_record& l) noexcept;
-  void passed(const std::string& step, std::optional<std::uint32_t> position, const stream& on,
-              time_point granted) noexcept;
+  void passed(const std::string& step, const std::string& awaited, std::optional<std::uint32_t> position,
+              const stream& on, time_point granted) noexcept;
   void reap();
   void unpin(lease_record& l);
 
@@ -304,6 +309,8 @@ class scheduler {
   void regroup(request& r);
   void fail_if_stuck();
   [[nodiscard]] std::string picture() const;
+  [[nodiscard]] std::string missing_for(const request& r);
+  [[nodiscard]] std::string missing_block(const step_plan& step, const block_record& b) const;
 
   // prefetch.cpp
   /// One tier's window of a walk.
@@ -382,7 +389,8 @@ class scheduler {
   bool measuring_ = false;
   step_clock clock_;
   std::vector<link_rate> rates_;  // h2d, d2h, then each path's reads and writes
-  gate callbacks_;                // stream callbacks that will still call kick()
+  plan::machine known_machine_;
+  gate callbacks_;  // stream callbacks that will still call kick()
   std::unique_ptr<mover> mover_;
   std::mutex wake_mutex_;
   std::condition_variable woken_;

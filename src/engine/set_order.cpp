@@ -189,8 +189,9 @@ void engine::impl::adopt(order steps) {
   capacities.host_capacity = host_account.capacity() - sched->staging_chunks() * options.chunk;
   capacities.storage.resize(store == nullptr ? 0 : store->path_count());
   outlook = detail::forecast(l.trace, capacities);
-  forget_plan(l);
   expected = {};
+  forget_plan(l);
+  remember_plan();
 }
 
 tier_bytes engine::minimum_capacity(const order& steps) const { return impl_->needs_of(impl_->lay_out(steps)); }

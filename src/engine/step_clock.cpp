@@ -9,7 +9,8 @@ void step_clock::reset(std::size_t steps) {
   seconds_.assign(steps, -1.0);
 }
 
-duration step_clock::ended(std::optional<std::uint32_t> step, const stream& on, time_point granted, time_point now) {
+step_clock::spent step_clock::ended(std::optional<std::uint32_t> step, const stream& on, time_point granted,
+                                    time_point now) {
   const std::scoped_lock lock(mutex_);
   auto found = std::find_if(streams_.begin(), streams_.end(), [&](const stream_clock& s) { return s.on == &on; });
   if (found == streams_.end()) {
@@ -17,14 +18,14 @@ duration step_clock::ended(std::optional<std::uint32_t> step, const stream& on, 
     found = streams_.end() - 1;
   }
   const duration waited = on.waited();
-  const duration computed =
-      std::max(now - std::max(found->last_end, granted) - (waited - found->waited), duration::zero());
+  const duration lately = waited - found->waited;
+  const duration computed = std::max(now - std::max(found->last_end, granted) - lately, duration::zero());
   found->last_end = now;
   found->waited = waited;
   if (step) {
     note(*step, to_seconds(computed));
   }
-  return computed;
+  return {computed, lately};
 }
 
 void step_clock::ended(std::uint32_t step, time_point granted, time_point now) {

@@ -14,11 +14,16 @@ namespace forebay::detail {
 /// before it on the same stream, to the end of its own, less the time the stream stood waiting for copies. Thread-safe.
 class step_clock {
  public:
+  /// Of a stream, on one lease: computing, and before that waiting for copies.
+  struct spent {
+    duration computed{};
+    duration waited{};
+  };
+
   /// Forgets all; there are `steps` steps.
   void reset(std::size_t steps);
   /// The stream has just passed the end of a lease, of this step of the order or of none. Called in the stream's order.
-  /// Returns how long the step computed.
-  duration ended(std::optional<std::uint32_t> step, const stream& on, time_point granted, time_point now);
+  spent ended(std::optional<std::uint32_t> step, const stream& on, time_point granted, time_point now);
   /// A host step ran from `granted` to `now`.
   void ended(std::uint32_t step, time_point granted, time_point now);
   /// Seconds by step; empty while any step has not been measured yet.

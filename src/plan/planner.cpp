@@ -4,12 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <forebay/base/error.hpp>
-#include <forebay/plan/minimum_capacity.hpp>
-
 #include "plan/detail/coarsening.hpp"
+#include "plan/detail/feasibility.hpp"
 #include "plan/detail/order_search.hpp"
 #include "plan/detail/plan_search.hpp"
 
@@ -22,35 +18,6 @@ constexpr double operations_timed = 2'000'000;
 constexpr double most_candidates = 4'000;
 constexpr double most_orders = 40'000;
 constexpr double fewest_orders = 100;  // fewer changes to an order are not worth a start
-
-/// \throws usage_error, capacity_error
-void check(const trace& t, const machine& m) {
-  validate(m);
-  for (std::uint32_t s = 0; s < t.steps.size(); ++s) {
-    for (const item_access& a : t.steps[s].accesses) {
-      if (a.item >= t.item_bytes.size()) {
-        throw usage_error(fmt::format("step {} accesses item {}; there are {}", s, a.item, t.item_bytes.size()));
-      }
-    }
-    const bool device = t.steps[s].where == place::device;
-    const byte_count capacity = device ? m.device_capacity : m.host_capacity;
-    if (const byte_count need = working_set(t, s); need > capacity) {
-      throw capacity_error(fmt::format("step {} needs {} bytes at once in the {} tier, which has {}", s, need,
-                                       device ? "device" : "host", capacity));
-    }
-  }
-}
-
-[[noreturn]] void report_failure(const trace& t, const machine& m) {
-  const capacity_needs needs = minimum_capacity(t, 0);
-  const byte_count largest = *std::max_element(t.item_bytes.begin(), t.item_bytes.end());
-  throw capacity_error(
-      fmt::format("no schedule found: the device tier has {} bytes and its largest step needs {}; the host tier has "
-                  "{}, its largest "
-                  "step needs {}, and items of up to {} bytes must pass through it; all items together have {} bytes{}",
-                  m.device_capacity, needs.device.bytes, m.host_capacity, needs.host.bytes, largest, needs.home,
-                  m.storage.empty() ? ", and there is no storage" : ""));
-}
 
 /// Several starts, the best of which is searched on.
 class planning {
@@ -131,13 +98,13 @@ class planning {
 }  // namespace
 
 planned plan_iteration(const trace& t, const machine& m, const planner_options& options) {
-  check(t, m);
+  detail::check_steps_fit(t, m);
   if (t.steps.empty()) {
     return {};
   }
   std::optional<planned> result = planning(t, m, options).run();
   if (!result) {
-    report_failure(t, m);
+    detail::report_no_schedule(t, m);
   }
   const double orders =
       std::min(options.effort * operations_timed / static_cast<double>(result->steady.operations.size()), most_orders);

@@ -321,7 +321,7 @@ void mover::finish_leg(task& t) {
     }
     if (timeline_ != nullptr) {
       timeline_->record_in_order(
-          {down ? h2d_lane_ : d2h_lane_, "copy", t.started, t.ended, piece_extent(m, t.piece).bytes});
+          {down ? h2d_lane_ : d2h_lane_, std::string(m.name), t.started, t.ended, piece_extent(m, t.piece).bytes});
     }
     if (t.failure == nullptr && m.way == route::device_to_storage) {
       second_writes_.push_back(&t);
@@ -338,6 +338,12 @@ void mover::end_piece(task& t) {
   }
   --m.in_flight;
   give_task(t);
+}
+
+std::string_view to_string(route r) {
+  constexpr std::array<std::string_view, 6> names{"read from storage", "write to storage",   "copy to the device",
+                                                  "copy to the host",  "read to the device", "write from the device"};
+  return names.at(static_cast<std::size_t>(r));
 }
 
 }  // namespace forebay

@@ -144,6 +144,10 @@ class engine {
   [[nodiscard]] tier_bytes used() const;
   [[nodiscard]] tier_bytes peak() const;
   [[nodiscard]] engine_report report() const;
+  /// Measured, predicted, bound, what binds, and what would help, from what the last iterations took. Some dozen bounds
+  /// are found for it, on the calling thread: a second or so for an order of a thousand steps. \throws usage_error
+  /// during an iteration.
+  [[nodiscard]] plan_report analyse() const;
 
  private:
   friend class lease;

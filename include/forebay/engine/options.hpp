@@ -47,6 +47,12 @@ enum class planning_policy : std::uint8_t {
   always       ///< waited for, and followed whatever it promises (for tests and comparisons)
 };
 
+/// Who makes the schedules.
+enum class planner_kind : std::uint8_t {
+  search,     ///< plan::plan_iteration
+  look_ahead  ///< plan::streamed_look_ahead of two steps: a fixed rule, to compare with; followed whatever it promises
+};
+
 /// Everything that configures an engine. Move-only: it carries the device.
 struct engine_options {
   std::unique_ptr<forebay::device> device;
@@ -59,6 +65,7 @@ struct engine_options {
   bool direct_io = true;
   io::backend_options io{};
   planning_policy planning = planning_policy::background;
+  planner_kind planner = planner_kind::search;
   double planning_effort = 1.0;  ///< 1: about half a second of one core for each schedule; in proportion
   bool prefetch = true;          ///< off: everything is fetched on demand (for tests and comparisons)
 #ifdef NDEBUG

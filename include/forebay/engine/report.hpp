@@ -6,6 +6,7 @@
 
 #include <forebay/base/bytes.hpp>
 #include <forebay/memory/tier.hpp>
+#include <forebay/plan/limits.hpp>
 #include <forebay/store/page_store.hpp>
 
 namespace forebay {
@@ -29,7 +30,20 @@ struct iteration_report {
   tier_bytes peak;       ///< of the run so far
   bool planned = false;  ///< it followed a schedule of the planner from its first step to its last
   double predicted_seconds = 0.0;  ///< by the plan, from the durations and rates known before; 0 while unknown
-  double bound_seconds = 0.0;      ///< phase-wise lower bound for the same durations and rates; 0 while unknown
+  double bound_seconds = 0.0;      ///< lower bound for durations and rates known before; 0 while unknown
+};
+
+/// How close iterations come to what no schedule can beat, and what stands in the way.
+struct plan_report {
+  double measured_seconds = 0.0;   ///< of the last iteration
+  double predicted_seconds = 0.0;  ///< with the durations and rates as they are now; 0 while unknown
+  double bound_seconds = 0.0;      ///< likewise: no schedule's long-run time per iteration is less; 0 while unknown
+  /// Parts of the iteration that the bound is made of, the longest first: "h2d 4.39 s from backward to update".
+  std::vector<std::string> binding;
+  /// How much each thing would have to improve to matter, the one that helps most with a factor of two first.
+  std::vector<plan::limit> limits;
+  std::uint64_t schedules_made = 0;     ///< by the planner, so far
+  std::uint64_t schedules_adopted = 0;  ///< of those and of earlier ones for the same order
 };
 
 /// What the engine runs on, and which services it had to do without.

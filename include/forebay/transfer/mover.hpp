@@ -32,11 +32,13 @@ enum class route : std::uint8_t {
   storage_to_device,
   device_to_storage
 };
+[[nodiscard]] std::string_view to_string(route r);
 
 /// One block on its way. Owned by the caller, who keeps it and all memory it names until `mover::advance` returns it.
 struct move {
   route way = route::host_to_device;
   std::uint32_t block = 0;  ///< the caller's name for it
+  std::string_view name;    ///< in the timeline; outlives the move
   std::byte* device = nullptr;
   std::byte* host = nullptr;  ///< null on routes between storage and device: staging is used
   page_id page;

@@ -18,6 +18,7 @@ struct gap {
   std::uint32_t earliest = 0;     ///< a fetch may be issued before this step, or later
   bool may_keep = false;          ///< the copy is still current at `to`, and somebody will need it
   bool needed = false;            ///< the access at `to` needs contents
+  bool persists = false;          ///< no step creates the item: it outlives the iteration
   double seconds_per_byte = 0.0;  ///< link time that keeping saves
   double bias = 0.0;              ///< added to the logarithm of its worth
 

@@ -61,6 +61,14 @@ class item_walk {
   item_walk(const access_lists& lists, item_index item)
       : lists_(lists), first_(lists.first_of_item[item]), count_(lists.first_of_item[item + 1] - first_) {}
   [[nodiscard]] std::uint32_t count() const { return count_; }
+  [[nodiscard]] bool persists() const {
+    for (std::uint32_t k = 0; k < count_; ++k) {
+      if (has(at(k).how, uses::create)) {
+        return false;
+      }
+    }
+    return true;
+  }
   [[nodiscard]] std::uint32_t index(std::uint32_t k) const { return lists_.of_item[first_ + k % count_]; }
   [[nodiscard]] const placed_access& at(std::uint32_t k) const { return lists_.all[index(k)]; }
   /// The step, counted on through later iterations.
@@ -104,6 +112,7 @@ std::vector<gap> device_gaps(const trace& t, const link_prices& price, const acc
   std::vector<gap> gaps(lists.all.size());
   for (item_index item = 0; item < t.item_bytes.size(); ++item) {
     const item_walk walk(lists, item);
+    const bool persists = walk.persists();
     bool dirty = false;
     for (std::uint32_t k = 0; k < 2 * walk.count(); ++k) {  // the second round knows what the first leaves behind
       if (walk.at(k).where == place::host) {
@@ -113,6 +122,7 @@ std::vector<gap> device_gaps(const trace& t, const link_prices& price, const acc
       dirty = (dirty || modifies(walk.at(k).how)) && !ends_contents(walk.at(k));
       if (k < walk.count() || gaps[walk.index(k)].to == 0) {
         gaps[walk.index(k)] = device_gap(walk, item, k, price, dirty);
+        gaps[walk.index(k)].persists = persists;
       } else {
         gaps[walk.index(k)].seconds_per_byte = device_gap(walk, item, k, price, dirty).seconds_per_byte;
       }
@@ -188,12 +198,14 @@ bool stale_between(const item_walk& walk, std::uint32_t from, std::uint32_t to, 
 void add_host_gaps(const item_walk& walk, item_index item, const std::vector<host_event>& events,
                    const link_prices& price, std::uint32_t steps, const std::vector<double>& bias,
                    std::vector<gap>& gaps) {
+  const bool persists = walk.persists();
   bool dirty = std::any_of(events.begin(), events.end(), [](const host_event& e) { return e.changes; });
   for (std::size_t e = 0; e < events.size(); ++e) {
     const bool last = e + 1 == events.size();
     const host_event& next = events[last ? 0 : e + 1];
     gap g;
     g.item = item;
+    g.persists = persists;
     g.from = events[e].position;
     g.to = next.position + (last ? 3 * steps : 0);
     g.earliest = g.from + 1;

@@ -66,7 +66,7 @@ std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vec
 /// Fetches start as late as can be and are then moved ahead one step at a time, in the order of their deadlines, while
 /// there is room: no fetch takes the room of one that is needed earlier.
 void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes, std::vector<byte_count> profile,
-                 byte_count capacity, const std::vector<double>& starts, double lead_seconds) {
+                 byte_count capacity, const std::vector<double>& starts, const tier_rule& rule) {
   std::vector<std::uint32_t> waiting;
   for (std::uint32_t i = 0; i < gaps.size(); ++i) {
     if (!gaps[i].kept && gaps[i].needed) {
@@ -83,7 +83,8 @@ void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_byt
       gap& g = gaps[i];
       const byte_count bytes = item_bytes[g.item];
       const std::uint32_t ahead = g.fetch - 1;
-      if (g.fetch <= g.earliest || seconds_between(starts, ahead, g.to) > lead_seconds ||
+      if (g.fetch <= g.earliest || g.to - ahead > rule.most_ahead ||
+          seconds_between(starts, ahead, g.to) > rule.lead * starts.back() ||
           profile[ahead % steps] + bytes > capacity) {
         continue;
       }
@@ -110,13 +111,16 @@ void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes
   }
   for (const std::uint32_t i : by_worth(gaps, starts, rule.by)) {
     gap& g = gaps[i];
+    if (g.persists && g.to - g.from > rule.longest_kept) {
+      continue;
+    }
     const byte_count bytes = item_bytes[g.item];
     if (profile.max(g.from + 1, g.to) + bytes <= limit || g.from + 1 == g.to) {
       profile.add(g.from + 1, g.to, bytes);
       g.kept = true;
     }
   }
-  bring_ahead(gaps, item_bytes, profile.bytes(), capacity, starts, rule.lead * starts.back());
+  bring_ahead(gaps, item_bytes, profile.bytes(), capacity, starts, rule);
 }
 
 }  // namespace forebay::plan::detail

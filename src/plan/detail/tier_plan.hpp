@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "plan/detail/gaps.hpp"
@@ -14,6 +15,10 @@ struct tier_rule {
   selection by = selection::spread_density;
   double slack = 0.0;  ///< part of the capacity that kept copies leave to copies in transit
   double lead = 0.05;  ///< how long before its use a copy may be brought, as a part of the iteration
+  /// Limits of a fixed rule, in positions: how long before its use a copy may be brought, and the longest gap over
+  /// which a copy of an item that persists is kept.
+  std::uint32_t most_ahead = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t longest_kept = std::numeric_limits<std::uint32_t>::max();
 };
 
 /// Chooses which gaps keep their copy and when the others are fetched, so that no position's bytes exceed the capacity
