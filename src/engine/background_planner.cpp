@@ -9,7 +9,9 @@ planning_result solve(const planning_problem& problem) {
   if (std::optional<placed_schedule> made = make_schedule(problem)) {
     result.schedule = std::make_shared<const placed_schedule>(std::move(*made));
   }
-  result.bound_seconds = plan::find_bound(problem.trace, bounded_machine(problem)).seconds;
+  plan::bound_search_options options;
+  options.execution = problem.execution;
+  result.bound_seconds = plan::find_bound(problem.trace, bounded_machine(problem), options).seconds;
   return result;
 }
 

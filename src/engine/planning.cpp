@@ -202,14 +202,16 @@ plan_report engine::impl::analyse() const {
   }
   const detail::planning_problem p = problem_for(durations, sched->known_machine());
   const plan::machine m = detail::bounded_machine(p);
-  const plan::certified_bound bound = plan::find_bound(p.trace, m);
+  plan::bound_search_options search;
+  search.execution = p.execution;
+  const plan::certified_bound bound = plan::find_bound(p.trace, m, search);
   r.bound_seconds = std::max(bound.seconds, expected.bound_seconds);
   std::vector<plan::bound_window> windows = bound.windows;
   std::stable_sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   for (const plan::bound_window& w : windows) {
     r.binding.push_back(plan::describe(p.trace, w));
   }
-  r.limits = plan::find_limits(p.trace, m, bound.seconds);
+  r.limits = plan::find_limits(p.trace, m, bound.seconds, search);
   return r;
 }
 

@@ -19,11 +19,11 @@ using detail::timeline;
 /// Of all proposals the one that proves most.
 class best_proof {
  public:
-  best_proof(const trace& t, const machine& m, bool items_move_whole)
-      : trace_(t), machine_(m), items_move_whole_(items_move_whole) {}
+  best_proof(const trace& t, const machine& m, const bound_search_options& options)
+      : trace_(t), machine_(m), options_(options) {}
 
   void consider(certificate prices, std::vector<bound_window> windows) {
-    const double seconds = check_certificate(trace_, machine_, prices, items_move_whole_);
+    const double seconds = check_certificate(trace_, machine_, prices, options_.items_move_whole, options_.execution);
     if (!found_ || seconds > best_.seconds) {
       best_ = {seconds, std::move(prices), std::move(windows)};
       found_ = true;
@@ -34,7 +34,7 @@ class best_proof {
  private:
   const trace& trace_;
   const machine& machine_;
-  bool items_move_whole_;
+  const bound_search_options& options_;
   bool found_ = false;
   certified_bound best_;
 };
@@ -55,8 +55,8 @@ certified_bound find_bound(const trace& t, const machine& m, const bound_search_
   if (options.most_cuts.value_or(2) < 2) {
     throw usage_error(fmt::format("most_cuts is {}; two are the least", *options.most_cuts));
   }
-  const timeline time = detail::timeline_of(t);
-  best_proof best(t, m, options.items_move_whole);
+  const timeline time = detail::timeline_of(t, options.execution, m.device_capacity);
+  best_proof best(t, m, options);
   best.consider(no_prices(t, m), {whole(t, time, resource::compute)});
   if (time.sub_slots == 0) {
     return best.take();

@@ -98,9 +98,10 @@ certificate no_prices(const trace& t, const machine& m) {
   return {none, none, none, paths, paths, none, none};
 }
 
-double check_certificate(const trace& t, const machine& m, const certificate& c, bool items_move_whole) {
+double check_certificate(const trace& t, const machine& m, const certificate& c, bool items_move_whole,
+                         const execution_model& model) {
   validate(m);
-  const timeline time = detail::timeline_of(t);
+  const timeline time = detail::timeline_of(t, model, m.device_capacity);
   detail::check_prices(m, c, static_cast<std::size_t>(time.sub_slots));
   careful_sum proved;
   for (const std::uint32_t step : time.clock_steps) {

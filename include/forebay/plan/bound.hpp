@@ -19,6 +19,8 @@ struct bound_search_options {
   /// Boundaries that windows may begin and end at, at a time; none: as many as there are, up to 512, or fewer (40 at
   /// least) in a trace with so many accesses that it would take too long.
   std::optional<std::uint32_t> most_cuts{};
+  /// What is known of whoever runs the steps: the more, the greater the bound, which then holds for such runs.
+  execution_model execution{};
 };
 
 /// A part of the iteration, and what it is charged for: the time of one engine's steps in it, or that of the bytes that

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <forebay/plan/evaluate.hpp>
 #include <forebay/plan/machine.hpp>
 #include <forebay/plan/trace.hpp>
 
@@ -50,11 +51,16 @@ struct certificate {
 /// `items_move_whole`: an item is one transfer and needs its whole room from the start of it. Then it can't be in the
 /// tier of a step that doesn't leave room for it, which proves more.
 ///
+/// `model`: where more is known of whoever runs the steps, host steps may run in fewer places. With a single caller a
+/// host step has ended when any step listed later starts, and starts when all steps listed before it have been granted:
+/// those of the device hold their items from then to their ends, so that the ones that have not ended fit in the tier
+/// together. The bound then holds for schedules that are run that way.
+///
 /// Rounded down by more than all rounding errors. O(runs of equal prices x items x overlapping steps), where items that
 /// are accessed alike count once.
 /// \throws usage_error naming the array, the value and the limit when an array has the wrong size, a price is negative
 /// or not finite, or the prices between two steps add up to more than 1; and on an invalid machine or trace.
 [[nodiscard]] double check_certificate(const trace& t, const machine& m, const certificate& c,
-                                       bool items_move_whole = false);
+                                       bool items_move_whole = false, const execution_model& model = {});
 
 }  // namespace forebay::plan

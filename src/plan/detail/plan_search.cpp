@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 
 constexpr std::array rules{selection::spread_density, selection::density, selection::furthest_next_use};
 constexpr std::array slacks{0.0, 0.05, 0.1, 0.2, 0.35, 0.5};
+constexpr std::array persisting{0.0, -1.0, 1.0, -3.0, 3.0};
+constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
+constexpr std::array limits{unlimited, 3U, 6U, 12U, 24U};  // in positions
 constexpr std::array leads{0.05, 0.0, 0.02, 0.1, 0.2, 0.4, 0.8};
 
 /// The host's choices don't matter where it has room for everything.
@@ -125,14 +129,22 @@ bool plan_search::sweep_once(std::uint32_t until) {
       }
     }
   };
-  for (tier_rule plan_choices::*tier : {&plan_choices::device, &plan_choices::host}) {
-    if (tier == &plan_choices::host && !host_is_short_) {
-      break;
+  const auto each_tier = [&](auto&& sweep_rules) {
+    sweep_rules(&plan_choices::device);
+    if (host_is_short_) {
+      sweep_rules(&plan_choices::host);
     }
+  };
+  each_tier([&](tier_rule plan_choices::*tier) {
     consider_each(rules, &tier_rule::by, tier);
     consider_each(slacks, &tier_rule::slack, tier);
     consider_each(leads, &tier_rule::lead, tier);
-  }
+  });
+  each_tier([&](tier_rule plan_choices::*tier) {  // what matters less often
+    consider_each(persisting, &tier_rule::persisting, tier);
+    consider_each(limits, &tier_rule::longest_kept, tier);
+    consider_each(limits, &tier_rule::most_ahead, tier);
+  });
   return better;
 }
 
@@ -160,9 +172,15 @@ plan_choices plan_search::changed() {
 }
 
 void plan_search::change_rule(tier_rule& rule) {
-  const auto kind = random_() % 5;
+  const auto kind = random_() % 8;
   if (kind == 0) {
     rule.by = rules[random_() % rules.size()];
+  } else if (kind == 5) {
+    rule.persisting = std::clamp(rule.persisting + within(-1.0, 1.0), -8.0, 8.0);
+  } else if (kind == 6) {
+    rule.longest_kept = limits[random_() % limits.size()];
+  } else if (kind == 7) {
+    rule.most_ahead = limits[random_() % limits.size()];
   } else if (kind < 3) {
     rule.slack = std::clamp(rule.slack + within(-0.05, 0.05), 0.0, 0.9);
   } else {

@@ -27,7 +27,9 @@ std::uint32_t reversed_bits(std::uint32_t value, unsigned bits) {
 
 /// The gaps that may be kept, the most worth while first. Equal ones are taken in bit-reversed order of time, so that
 /// what is not kept is spread over the cycle and no link has bursts.
-std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vector<double>& starts, selection by) {
+std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vector<double>& starts,
+                                    const tier_rule& rule) {
+  const selection by = rule.by;
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < gaps.size(); ++i) {
     if (gaps[i].may_keep) {
@@ -46,12 +48,12 @@ std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vec
   const double instant = 1e-6 * starts.back() + 1e-300;
   for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
     const gap& g = gaps[order[rank]];
-    double worth = 0.0;
+    double worth = g.bias + (g.persists ? rule.persisting : 0.0);
     if (by == selection::furthest_next_use) {
-      worth = -std::log(static_cast<double>(g.to - g.from)) + g.bias;
+      worth -= std::log(static_cast<double>(g.to - g.from));
     } else {
       const double density = g.seconds_per_byte / (seconds_between(starts, g.from, g.to) + instant);
-      worth = std::log(density + 1e-300) + g.bias;
+      worth += std::log(density + 1e-300);
       worth = by == selection::density ? worth : std::floor(worth / 0.25);
     }
     keys[rank] = {-worth, by == selection::spread_density ? reversed_bits(rank, bits) : rank, order[rank]};
@@ -109,7 +111,7 @@ void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes
     g.kept = false;
     g.fetch = not_fetched;
   }
-  for (const std::uint32_t i : by_worth(gaps, starts, rule.by)) {
+  for (const std::uint32_t i : by_worth(gaps, starts, rule)) {
     gap& g = gaps[i];
     if (g.persists && g.to - g.from > rule.longest_kept) {
       continue;

@@ -15,6 +15,7 @@ struct tier_rule {
   selection by = selection::spread_density;
   double slack = 0.0;  ///< part of the capacity that kept copies leave to copies in transit
   double lead = 0.05;  ///< how long before its use a copy may be brought, as a part of the iteration
+  double persisting = 0.0;  ///< added to the logarithm of the worth of copies of items that persist
   /// Limits of a fixed rule, in positions: how long before its use a copy may be brought, and the longest gap over
   /// which a copy of an item that persists is kept.
   std::uint32_t most_ahead = std::numeric_limits<std::uint32_t>::max();

@@ -92,26 +92,43 @@ bool timed_replay::run_step(std::uint32_t index, operation_times& when) {
   const trace_step& step = trace_.steps[index];
   const std::size_t tier = tier_of(step.where);
   byte_count needed = workspace_room(step);
-  double start = steps_until_[tier];
   if (joins_[index]) {
-    start = std::max(steps_until_[0], steps_until_[1]);
-  } else if (single_caller_) {
-    start = std::max(start, steps_until_[tier_of(place::host)]);
+    steps_until_.fill(std::max(steps_until_[0], steps_until_[1]));  // this and all later steps, on either engine
   }
+  double start = steps_until_[tier];
   if (!step_may_start(step, index, needed, start)) {
     return false;
   }
+  double memory = 0.0;
   if (needed > 0) {
     const std::optional<double> granted = memory_[tier].grant(needed);
     if (!granted) {
       return stop(fmt::format("step {} needs {} bytes more than the {} has", index, needed, tier_names[tier]));
     }
-    start = std::max(start, *granted);
+    memory = *granted;
+  }
+  start = std::max(start, memory);
+  if (single_caller_) {
+    caller_until_ = std::max(caller_until_, granted_at(step, memory));
+    start = std::max(start, caller_until_);
   }
   when = {start, start + step.seconds};
   steps_until_[tier] = when.finish;
+  if (step.where == place::host) {
+    caller_until_ = when.finish;
+  }
   end_step(step, when);
   return true;
+}
+
+/// When its memory is given and its contents are there or on their way: then a single caller goes on.
+double timed_replay::granted_at(const trace_step& step, double memory) const {
+  double at = memory;
+  for (const item_access& a : step.accesses) {
+    const copy_state& own = items_[a.item].in[tier_of(step.where)];
+    at = own.present ? std::max(at, own.began) : at;
+  }
+  return at;
 }
 
 bool timed_replay::step_may_start(const trace_step& step, std::uint32_t index, byte_count& needed, double& start) {
@@ -150,6 +167,7 @@ void timed_replay::end_step(const trace_step& step, const operation_times& when)
         }
       }
       own.present = true;
+      own.began = when.start;
       own.valid = when.finish;
     }
     own.read_until = std::max(own.read_until, when.finish);
@@ -192,7 +210,7 @@ bool timed_replay::run_transfer(const operation& op, operation_times& when) {
   when = {start, start + static_cast<double>(trace_.item_bytes[op.index]) / rate};
   engine = when.finish;
   item.in[from].read_until = std::max(item.in[from].read_until, when.finish);
-  item.in[to] = {true, when.finish, when.finish};
+  item.in[to] = {true, when.start, when.finish, when.finish};
   item.moved_until = std::max(item.moved_until, when.finish);
   if (op.over == link::storage_write) {
     item.path = op.path;

@@ -50,6 +50,7 @@ class timed_replay {
 
   struct copy_state {
     bool present = false;
+    double began = 0.0;       // when it began to arrive
     double valid = 0.0;       // from when it can be read
     double read_until = 0.0;  // by steps and transfers
   };
@@ -66,6 +67,7 @@ class timed_replay {
   bool run_transfer(const operation& op, operation_times& when);
   bool run_drop(const operation& op, operation_times& when);
   [[nodiscard]] bool step_may_start(const trace_step& step, std::uint32_t index, byte_count& needed, double& start);
+  [[nodiscard]] double granted_at(const trace_step& step, double memory) const;
   void end_step(const trace_step& step, const operation_times& when);
   void release(item_index item, std::size_t tier, double at);
   bool stop(std::string why);
@@ -78,7 +80,8 @@ class timed_replay {
   std::vector<bool> joins_;  // by step: it starts when all before it have ended
   std::vector<item_state> items_;
   std::array<granted_memory, 2> memory_;
-  std::array<double, 2> steps_until_{};             // device, host
+  std::array<double, 2> steps_until_{};  // device, host
+  double caller_until_ = 0.0;            // a single caller's: its last host step has ended, or device step been granted
   std::array<double, 2> device_links_until_{};      // h2d, d2h
   std::vector<std::array<double, 2>> paths_until_;  // read, write; of a half-duplex path only the first counts
   std::vector<operation_times> times_;

@@ -98,9 +98,85 @@ void apply_engine_order(std::int64_t sub_slots, std::vector<slot_range>& starts)
   }
 }
 
+/// By device step: the number of the first one that may not have ended when it has been granted, which is negative for
+/// those of the iteration before (and `-never` where even a whole iteration fits in the tier). Steps that have been
+/// granted hold all their items, so no more of them can be under way than fit in the tier together.
+std::vector<std::int64_t> first_under_way(const trace& t, const std::vector<std::uint32_t>& clock_steps,
+                                          byte_count capacity) {
+  const auto count = static_cast<std::int64_t>(clock_steps.size());
+  std::vector<std::int64_t> first(clock_steps.size());
+  std::vector<std::uint32_t> holders(t.item_bytes.size(), 0);
+  byte_count held = 0;
+  std::int64_t oldest = -count;
+  const auto accesses_of = [&](std::int64_t step) -> const std::vector<item_access>& {
+    return t.steps[clock_steps[static_cast<std::size_t>((step + count) % count)]].accesses;
+  };
+  for (std::int64_t g = -count; g < count; ++g) {
+    for (const item_access& a : accesses_of(g)) {
+      held += holders[a.item]++ == 0 ? t.item_bytes[a.item] : 0;
+    }
+    for (; held > capacity && oldest < g; ++oldest) {
+      for (const item_access& a : accesses_of(oldest)) {
+        held -= --holders[a.item] == 0 ? t.item_bytes[a.item] : 0;
+      }
+    }
+    if (g >= 0) {
+      first[static_cast<std::size_t>(g)] = oldest > -count ? oldest : -never;
+    }
+  }
+  return first;
+}
+
+/// Narrows the ranges of host steps to what is known of the caller: with a single one, a step that is listed after it
+/// starts after its end, and steps listed before it have been granted; at a join all listed before have ended.
+void apply_execution(const trace& t, const timeline& l, const execution_model& model, byte_count device_capacity,
+                     std::vector<slot_range>& starts) {
+  const std::vector<std::int64_t> under_way = first_under_way(t, l.clock_steps, device_capacity);
+  std::int64_t clock = 0;   // clock steps listed so far
+  std::int64_t joined = 0;  // clock steps before the last join
+  std::size_t floating = 0;
+  std::vector<std::size_t> open;  // floating steps since the last join
+  const auto close = [&] {
+    for (const std::size_t h : open) {
+      starts[h].last = std::min(starts[h].last, 2 * clock - 1);
+    }
+    open.clear();
+    joined = clock;
+  };
+  bool joins_iterations = model.iterations_join;
+  for (std::size_t s = 0; s < t.steps.size(); ++s) {
+    const trace_step& step = t.steps[s];
+    const bool starts_phase = s == 0 || t.steps[s - 1].phase != step.phase;
+    const auto& joining = model.joining_phases;
+    const bool joins = starts_phase && std::find(joining.begin(), joining.end(), step.phase) != joining.end();
+    joins_iterations = joins_iterations || (s == 0 && joins);
+    if (joins) {
+      close();
+    }
+    if (step.where == l.clock) {
+      ++clock;
+      continue;
+    }
+    slot_range& r = starts[floating];
+    if (joined > 0 || joins_iterations) {
+      r.first = std::max(r.first, 2 * joined - 1);
+    }
+    if (model.single_caller) {
+      r.last = std::min(r.last, 2 * clock - 1);
+      r.first = clock == 0 ? r.first : std::max(r.first, 2 * under_way[static_cast<std::size_t>(clock - 1)] - 1);
+    }
+    open.push_back(floating++);
+  }
+  if (joins_iterations) {
+    close();
+  }
+}
+
 }  // namespace
 
-timeline timeline_of(const trace& t) {
+timeline timeline_of(const trace& t) { return timeline_of(t, {}, 0); }
+
+timeline timeline_of(const trace& t, const execution_model& model, byte_count device_capacity) {
   check_trace(t);
   timeline l;
   l.clock = std::any_of(t.steps.begin(), t.steps.end(), [](const trace_step& s) { return s.where == place::device; })
@@ -123,6 +199,9 @@ timeline timeline_of(const trace& t) {
   const std::vector<std::vector<listed_access>> listed = listed_by_item(t, l.clock);
   for (const std::vector<listed_access>& all : listed) {
     apply_conflicts(all, l.sub_slots, l.starts);
+  }
+  if (l.clock == place::device) {
+    apply_execution(t, l, model, device_capacity, l.starts);
   }
   apply_engine_order(l.sub_slots, l.starts);
   l.tied = !l.starts.empty() && l.starts.front().last < never / 2;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <forebay/plan/evaluate.hpp>
 #include <forebay/plan/machine.hpp>
 #include <forebay/plan/trace.hpp>
 
@@ -50,6 +51,9 @@ struct timeline {
 
 /// O(accesses + steps). \throws usage_error when a step names an unknown item, or one twice, or takes no valid time.
 [[nodiscard]] timeline timeline_of(const trace& t);
+/// The same, where the model says more of when the other engine's steps run. `device_capacity` limits how many device
+/// steps can have been granted and not ended.
+[[nodiscard]] timeline timeline_of(const trace& t, const execution_model& model, byte_count device_capacity);
 
 /// All other copies are stale from the step's start, nothing is moved meanwhile, and conflicts with any other access.
 [[nodiscard]] constexpr bool is_exclusive(uses how) { return modifies(how) || has(how, uses::free); }
