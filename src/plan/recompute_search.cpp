@@ -230,7 +230,7 @@ recompute_choice choose_recompute(const trace& t, std::span<const recompute_cand
   search mixes(t, candidates, rough, most);
   mixes.run();
   result.tried = mixes.tried();
-  for (const std::vector<bool>& set : mixes.best_mixes(2)) {
+  for (const std::vector<bool>& set : mixes.best_mixes(3)) {
     take_if_better(set, exactly(set));
   }
   return result;
@@ -239,8 +239,8 @@ recompute_choice choose_recompute(const trace& t, std::span<const recompute_cand
 recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
                                   const recompute_options& options) {
   constexpr std::uint32_t most = 40;
-  constexpr double roughness = 10.0;
-  const double effort = options.effort / (4.0 + most / roughness);
+  constexpr double roughness = 5.0;
+  const double effort = options.effort / (5.0 + most / roughness);
   const auto judge = [&](double of_plan) {
     return [&m, &options, of_plan](const trace& candidate) {
       planner_options o;

@@ -53,7 +53,7 @@ struct recomputing_trace {
 
 struct recompute_options {
   /// As much as so many plans of an effort of 1 take, at most: half a second of one core each.
-  double effort = 8.0;
+  double effort = 13.0;
   execution_model execution{};
 };
 
@@ -72,13 +72,13 @@ using iteration_seconds = std::function<double(const trace&)>;
 /// The best set of candidates found. They are ranked by the bytes that they give up per second of recomputation, or by
 /// that and the time for which they give them up, equals spread over the iteration; how much of the head of either
 /// ranking is best is searched in one dimension, then single candidates are added, left out and exchanged. `rough`
-/// judges all of these, `most` sets at most; `exact` decides among the two best of them, none and all.
+/// judges all of these, `most` sets at most; `exact` decides among the three best of them, none and all.
 /// Deterministic if the judges are. \throws usage_error as `recompute` does, and what a judge throws.
 [[nodiscard]] recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
                                                 const iteration_seconds& rough, const iteration_seconds& exact,
                                                 std::uint32_t most);
 
-/// The same, judged by the planner: up to forty plans at a tenth of the effort of the four that decide.
+/// The same, judged by the planner: up to forty plans at a fifth of the effort of the five that decide.
 [[nodiscard]] recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
                                                 const machine& m, const recompute_options& options = {});
 
