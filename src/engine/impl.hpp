@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -13,9 +14,21 @@
 #include "engine/forecast.hpp"
 #include "engine/layout.hpp"
 #include "engine/planning_state.hpp"
+#include "engine/recompute_advisor.hpp"
+#include "engine/recomputed_order.hpp"
 #include "engine/scheduler.hpp"
 
 namespace forebay {
+namespace detail {
+
+/// Which recomputations a thread runs at the moment.
+struct recompute_runs {
+  std::mutex mutex;  ///< taken last, held across nothing
+  std::condition_variable ended;
+  std::vector<bool> under_way;  ///< by recomputation
+};
+
+}  // namespace detail
 
 /// Everything that an engine owns. Members are in order of construction; the scheduler goes first when it ends.
 struct engine::impl {
@@ -32,7 +45,9 @@ struct engine::impl {
   // Tensors and order
   [[nodiscard]] const tensor_spec& spec_of(tensor_id tensor) const;
   void check_tensors(const order& steps) const;
-  [[nodiscard]] detail::layout lay_out(const order& steps);
+  [[nodiscard]] detail::layout lay_out(const order& steps) { return lay_out(steps, steps); }
+  /// Tensors that have no block yet share one when they are accessed alike in `packed_by`.
+  [[nodiscard]] detail::layout lay_out(const order& steps, const order& packed_by);
   [[nodiscard]] tier_bytes needs_of(const detail::layout& l) const;
   void check_capacity(const detail::layout& l, const order& steps) const;
   void add_blocks(const std::vector<plan::packed_block>& fresh);
@@ -41,7 +56,8 @@ struct engine::impl {
   [[nodiscard]] const detail::step_plan& plan_on_the_spot(std::string_view name, const std::vector<access>& accesses,
                                                           const step_options& options);
   void note_recorded(std::string_view name, const std::vector<access>& accesses, const step_options& step);
-  void adopt(order steps);
+  void adopt(order steps, std::vector<recomputation> made_again);
+  void take_over(detail::recomputed_order steps, const detail::layout& l);
   [[nodiscard]] byte_count home_padding(byte_count bytes) const;
   [[nodiscard]] byte_count striping_slack() const;
 
@@ -59,6 +75,21 @@ struct engine::impl {
   iteration_report end_iteration();
   void adopt_recorded();
   void abandon_iteration() noexcept;
+
+  // Recomputation (recompute.cpp)
+  [[nodiscard]] detail::recomputed_order with_recomputations(const order& steps, const std::vector<recomputation>& made,
+                                                             const std::vector<bool>& chosen) const;
+  void check_recomputations(const order& steps, const std::vector<recomputation>& made) const;
+  void start_choosing();
+  void note_step_seconds();
+  [[nodiscard]] double seconds_again(std::uint32_t recomputation, std::uint32_t step) const;
+  [[nodiscard]] detail::recompute_question recompute_question(const plan::machine& rates);
+  void reconsider_recomputing(const plan::machine& rates);
+  void run_with(const std::vector<bool>& chosen);
+  [[nodiscard]] bool is_missing(std::uint32_t tensor);
+  [[nodiscard]] bool is_needed(std::uint32_t recomputation);
+  [[nodiscard]] std::vector<std::uint32_t> needed_for(const detail::step_plan& step);
+  void note_contents(const detail::step_plan& step);
 
   // Planning (planning.cpp)
   void forget_plan(const detail::layout& l);
@@ -93,8 +124,15 @@ struct engine::impl {
   std::uint32_t identity;  // the generation of this engine's tensor ids
   std::deque<tensor_spec> specs;
   std::unordered_map<std::string, std::uint32_t> by_name;
-  order current;
+  order current;  // as it was set
   bool has_order = false;
+  std::vector<recomputation> again;        // of the order
+  detail::recomputed_order running;        // the order with those that are chosen: what the scheduler's steps are
+  std::vector<std::uint32_t> given_up_to;  // by tensor: the recomputation that will make it again, or none
+  std::vector<double> known_seconds;       // by step of `current`; negative: not measured yet
+  std::vector<std::vector<double>> again_seconds;  // by recomputation and its steps; likewise
+  detail::recompute_runs runs;
+  detail::recompute_advisor advisor;
   detail::forecast outlook;
   detail::forecast::figures expected;
   detail::planning_state planning;

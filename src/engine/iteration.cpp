@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -64,12 +65,14 @@ void engine::impl::expect_idle() {
 void engine::impl::start_iteration(std::uint64_t n, bool record) {
   FOREBAY_EXPECTS(!iterating, "an iteration is under way: finish it first");
   expect_idle();
+  const plan::machine rates = sched->measure_machine();
+  reconsider_recomputing(rates);
+  std::fill(given_up_to.begin(), given_up_to.end(), detail::recomputed_order::none);
   iterating = true;
   recording = record;
   recorded = order{};
   number = n;
   const std::vector<double> durations = sched->step_seconds();
-  const plan::machine rates = sched->measure_machine();
   // A forecast costs tens of milliseconds on a large order: often at first, while measurements settle, then now and
   // then.
   constexpr std::uint64_t refresh = 64;
@@ -112,6 +115,10 @@ iteration_report engine::impl::end_iteration() {
   r.number = number;
   r.seconds = to_seconds(std::chrono::steady_clock::now() - began);
   planning.last_seconds = r.seconds;
+  advisor.note(r.seconds);
+  r.recomputations =
+      static_cast<std::uint32_t>(std::count_if(running.first_step.begin(), running.first_step.end(),
+                                               [](std::uint32_t s) { return s != detail::recomputed_order::none; }));
   r.stall_seconds = to_seconds(now.stall - before.stall + compute->waited() - waited_before);
   const plan::link_volume& required = outlook.required();
   r.required = {required.h2d, required.d2h, required.storage_read, required.storage_written};
@@ -133,7 +140,7 @@ iteration_report engine::impl::end_iteration() {
 void engine::impl::adopt_recorded() {
   order steps = std::exchange(recorded, order{});
   if (std::exchange(recording, false) && !steps.steps().empty()) {
-    adopt(std::move(steps));
+    adopt(std::move(steps), {});
   }
 }
 
@@ -212,19 +219,19 @@ lease engine::grant(const detail::step_plan& step, stream* on) {
 lease iteration::acquire(step_id step, stream& on) {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
   FOREBAY_EXPECTS(step.valid() && step.index < engine_->impl_->current.steps().size(), "the step is not of the order");
-  return engine_->grant(engine_->impl_->sched->step(step.index), &on);
+  return engine_->grant_complete(engine_->impl_->sched->step(engine_->impl_->running.position_of[step.index]), &on);
 }
 
 lease iteration::acquire(step_id step) {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
   FOREBAY_EXPECTS(step.valid() && step.index < engine_->impl_->current.steps().size(), "the step is not of the order");
-  return engine_->grant(engine_->impl_->sched->step(step.index), nullptr);
+  return engine_->grant_complete(engine_->impl_->sched->step(engine_->impl_->running.position_of[step.index]), nullptr);
 }
 
 lease iteration::acquire(std::string_view name, const std::vector<access>& accesses, stream& on,
                          const step_options& options) {
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
-  lease granted = engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, options), &on);
+  lease granted = engine_->grant_complete(engine_->impl_->plan_on_the_spot(name, accesses, options), &on);
   engine_->impl_->note_recorded(name, accesses, options);
   return granted;
 }
@@ -233,7 +240,7 @@ lease iteration::acquire(std::string_view name, const std::vector<access>& acces
   FOREBAY_EXPECTS(engine_ != nullptr, "the iteration is finished");
   step_options on_host = options;
   on_host.where = place::host;
-  lease granted = engine_->grant(engine_->impl_->plan_on_the_spot(name, accesses, on_host), nullptr);
+  lease granted = engine_->grant_complete(engine_->impl_->plan_on_the_spot(name, accesses, on_host), nullptr);
   engine_->impl_->note_recorded(name, accesses, on_host);
   return granted;
 }

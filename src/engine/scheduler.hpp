@@ -179,6 +179,8 @@ class scheduler {
   /// While on, steps are timed even when nobody has to wake for their ends.
   void measure_steps(bool on);
   [[nodiscard]] std::vector<double> step_seconds() const { return clock_.seconds(); }
+  /// By step of the order, of which this is known already; negative: it is not.
+  void restore_step_seconds(std::vector<double> seconds) { clock_.restore(std::move(seconds)); }
   /// The links' rates as measured lately, and the capacities that blocks can have. Called once an iteration: what was
   /// carried since the last call counts most.
   [[nodiscard]] plan::machine measure_machine();

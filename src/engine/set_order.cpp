@@ -26,7 +26,7 @@ void engine::impl::check_tensors(const order& steps) const {
   }
 }
 
-detail::layout engine::impl::lay_out(const order& steps) {
+detail::layout engine::impl::lay_out(const order& steps, const order& packed_by) {
   const std::scoped_lock setup(setup_mutex);
   check_tensors(steps);
   const std::scoped_lock lock(sched->mutex());
@@ -46,7 +46,7 @@ detail::layout engine::impl::lay_out(const order& steps) {
       loose.push_back({{i, identity}, specs[i].bytes(), static_cast<std::uint8_t>(specs[i].role)});
     }
   }
-  l.fresh = plan::pack(loose, steps, options.packed_block_bytes);
+  l.fresh = plan::pack(loose, packed_by, options.packed_block_bytes);
   for (plan::packed_block& b : l.fresh) {
     b.bytes = home_padding(b.bytes);
     for (const tensor_id t : b.tensors) {
@@ -155,10 +155,18 @@ detail::step_plan engine::impl::plan_step(const order_step& s, const detail::lay
   return p;
 }
 
-void engine::impl::adopt(order steps) {
+void engine::impl::adopt(order steps, std::vector<recomputation> made_again) {
   const std::scoped_lock setup(setup_mutex);
-  const detail::layout l = lay_out(steps);
-  check_capacity(l, steps);
+  check_tensors(steps);
+  check_recomputations(steps, made_again);
+  // Blocks serve every choice: tensors share one when they are accessed alike with all recomputations.
+  const std::size_t n = made_again.size();
+  detail::recomputed_order everything = with_recomputations(steps, made_again, std::vector<bool>(n, true));
+  detail::recomputed_order first = options.recompute == recompute_policy::all
+                                       ? everything
+                                       : with_recomputations(steps, made_again, std::vector<bool>(n, false));
+  const detail::layout l = lay_out(first.steps, everything.steps);
+  check_capacity(l, first.steps);
   if (store != nullptr) {
     byte_count home = 0;
     for (const byte_count bytes : l.trace.item_bytes) {
@@ -168,9 +176,18 @@ void engine::impl::adopt(order steps) {
     store->reserve(home_bytes + striping_slack());
   }
   add_blocks(l.fresh);
+  take_over(std::move(first), l);
+  current = std::move(steps);
+  again = std::move(made_again);
+  has_order = true;
+  start_choosing();
+}
+
+/// The steps that are run from now on. All their tensors have blocks.
+void engine::impl::take_over(detail::recomputed_order steps, const detail::layout& l) {
   std::vector<detail::step_plan> plans;
-  for (std::uint32_t i = 0; i < steps.steps().size(); ++i) {
-    plans.push_back(plan_step(steps.steps()[i], l, i));
+  for (std::uint32_t i = 0; i < steps.steps.steps().size(); ++i) {
+    plans.push_back(plan_step(steps.steps.steps()[i], l, i));
   }
   const std::scoped_lock lock(sched->mutex());
   if (store != nullptr && sched->staging_chunks() < options.staging_chunks) {
@@ -182,8 +199,7 @@ void engine::impl::adopt(order steps) {
     }
   }
   sched->set_order(std::move(plans), plan::next_use(l.trace));
-  current = std::move(steps);
-  has_order = true;
+  running = std::move(steps);
   plan::machine capacities;
   capacities.device_capacity = device_account.capacity();
   capacities.host_capacity = host_account.capacity() - sched->staging_chunks() * options.chunk;
@@ -194,13 +210,21 @@ void engine::impl::adopt(order steps) {
   remember_plan();
 }
 
-tier_bytes engine::minimum_capacity(const order& steps) const { return impl_->needs_of(impl_->lay_out(steps)); }
+tier_bytes engine::minimum_capacity(const order& steps, const std::vector<recomputation>& again) const {
+  const std::scoped_lock setup(impl_->setup_mutex);
+  impl_->check_tensors(steps);
+  impl_->check_recomputations(steps, again);
+  const detail::recomputed_order everything =
+      impl_->with_recomputations(steps, again, std::vector<bool>(again.size(), true));
+  const bool all = impl_->options.recompute == recompute_policy::all;
+  return impl_->needs_of(impl_->lay_out(all ? everything.steps : steps, everything.steps));
+}
 
-void engine::set_order(order steps) {
+void engine::set_order(order steps, std::vector<recomputation> again) {
   FOREBAY_EXPECTS(!impl_->iterating, "the order can't change during an iteration");
   FOREBAY_EXPECTS(!steps.steps().empty(), "an order needs at least one step");
   impl_->expect_idle();
-  impl_->adopt(std::move(steps));
+  impl_->adopt(std::move(steps), std::move(again));
 }
 
 const order& engine::current_order() const { return impl_->current; }

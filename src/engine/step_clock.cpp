@@ -1,12 +1,18 @@
 #include "engine/step_clock.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace forebay::detail {
 
 void step_clock::reset(std::size_t steps) {
   const std::scoped_lock lock(mutex_);
   seconds_.assign(steps, -1.0);
+}
+
+void step_clock::restore(std::vector<double> seconds) {
+  const std::scoped_lock lock(mutex_);
+  seconds_ = std::move(seconds);
 }
 
 step_clock::spent step_clock::ended(std::optional<std::uint32_t> step, const stream& on, time_point granted,

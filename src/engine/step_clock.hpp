@@ -22,6 +22,8 @@ class step_clock {
 
   /// Forgets all; there are `steps` steps.
   void reset(std::size_t steps);
+  /// So many steps, with seconds that are known already; negative: not measured yet.
+  void restore(std::vector<double> seconds);
   /// The stream has just passed the end of a lease, of this step of the order or of none. Called in the stream's order.
   spent ended(std::optional<std::uint32_t> step, const stream& on, time_point granted, time_point now);
   /// A host step ran from `granted` to `now`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,8 +66,11 @@ class histories {
 /// Checks one candidate, and lists what it gives up.
 class candidate_check {
  public:
-  candidate_check(const trace& t, const histories& past, std::uint32_t index, const recompute_candidate& c)
-      : past_(past), index_(index), c_(c) {
+  using namer = std::function<std::string(item_index)>;
+
+  candidate_check(const trace& t, const histories& past, std::uint32_t index, const recompute_candidate& c,
+                  const namer& name)
+      : past_(past), index_(index), c_(c), name_(name) {
     if (c.before >= t.steps.size()) {
       throw usage_error(
           fmt::format("recomputation {} stands before step {}; there are {}", index, c.before, t.steps.size()));
@@ -128,14 +132,16 @@ class candidate_check {
 
   void refuse(std::uint32_t step, item_index item, const char* does, bool refused, const char* why) const {
     if (refused) {
-      throw usage_error(fmt::format("step {} of recomputation {}, which stands before step {}, {} item {}: {}", step,
-                                    index_, c_.before, does, item, why));
+      const std::string called = name_ && past_.knows(item) ? name_(item) : fmt::format("item {}", item);
+      throw usage_error(fmt::format("step {} of recomputation {}, which stands before step {}, {} {}: {}", step, index_,
+                                    c_.before, does, called, why));
     }
   }
 
   const histories& past_;
   std::uint32_t index_;
   const recompute_candidate& c_;
+  const namer& name_;
   std::vector<made> made_;
 };
 
@@ -179,7 +185,7 @@ class writer {
 }  // namespace
 
 recomputing_trace recompute(const trace& t, std::span<const recompute_candidate> candidates,
-                            const std::vector<bool>& chosen) {
+                            const std::vector<bool>& chosen, const std::function<std::string(item_index)>& name) {
   if (chosen.size() != candidates.size()) {
     throw usage_error(
         fmt::format("a choice among {} recomputations is given for {}", chosen.size(), candidates.size()));
@@ -188,7 +194,7 @@ recomputing_trace recompute(const trace& t, std::span<const recompute_candidate>
   std::vector<std::vector<item_index>> given_up;
   std::vector<std::vector<std::uint32_t>> standing_before(t.steps.size());
   for (std::uint32_t c = 0; c < candidates.size(); ++c) {
-    given_up.push_back(candidate_check(t, past, c, candidates[c]).given_up());
+    given_up.push_back(candidate_check(t, past, c, candidates[c], name).given_up());
     if (chosen[c]) {
       standing_before[candidates[c].before].push_back(c);
     }

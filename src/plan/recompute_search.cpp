@@ -207,6 +207,32 @@ class search {
   double least_ = infinite;
 };
 
+constexpr std::uint32_t most_rough = 40;
+constexpr double roughness = 5.0;
+constexpr double most_exact = 5.0;
+
+double effort_of_one(const recompute_options& options) {
+  return options.effort / (most_exact + most_rough / roughness);
+}
+
+/// The period of a schedule on which so much effort is spent.
+struct planner_judge {
+  const machine& m;
+  const recompute_options& options;
+  double effort;
+
+  double operator()(const trace& t) const {
+    planner_options o;
+    o.effort = effort;
+    o.execution = options.execution;
+    try {
+      return plan_iteration(t, m, o).predicted.period;
+    } catch (const capacity_error&) {
+      return infinite;
+    }
+  }
+};
+
 }  // namespace
 
 recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
@@ -238,22 +264,14 @@ recompute_choice choose_recompute(const trace& t, std::span<const recompute_cand
 
 recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
                                   const recompute_options& options) {
-  constexpr std::uint32_t most = 40;
-  constexpr double roughness = 5.0;
-  const double effort = options.effort / (5.0 + most / roughness);
-  const auto judge = [&](double of_plan) {
-    return [&m, &options, of_plan](const trace& candidate) {
-      planner_options o;
-      o.effort = of_plan;
-      o.execution = options.execution;
-      try {
-        return plan_iteration(candidate, m, o).predicted.period;
-      } catch (const capacity_error&) {
-        return infinite;
-      }
-    };
-  };
-  return choose_recompute(t, candidates, judge(effort / roughness), judge(effort), most);
+  const double effort = effort_of_one(options);
+  return choose_recompute(t, candidates, planner_judge{m, options, effort / roughness},
+                          planner_judge{m, options, effort}, most_rough);
+}
+
+double predict_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
+                         const std::vector<bool>& chosen, const recompute_options& options) {
+  return planner_judge{m, options, effort_of_one(options)}(recompute(t, candidates, chosen).steps);
 }
 
 }  // namespace forebay::plan

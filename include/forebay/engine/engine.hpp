@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <forebay/base/contract.hpp>
 #include <forebay/base/dtype.hpp>
 #include <forebay/engine/options.hpp>
+#include <forebay/engine/recomputation.hpp>
 #include <forebay/engine/report.hpp>
 #include <forebay/plan/order.hpp>
 
@@ -18,7 +20,8 @@ namespace forebay {
 class engine;
 namespace detail {
 struct step_plan;
-}
+class recompute_claim;
+}  // namespace detail
 
 /// The right to use a step's tensors on one stream (device steps) or on this thread (host steps). Move-only; while it
 /// lives, its blocks cannot move. Its end is a point on the stream; only after that has passed may a block be evicted.
@@ -106,11 +109,15 @@ class engine {
   [[nodiscard]] std::vector<tensor_id> tensors() const;
 
   /// Each tier's exact smallest capacity with which every order of these steps runs: the largest working set, padding
-  /// and workspace included; for the host also one transfer chunk; for the home tier room for all tensors.
-  [[nodiscard]] tier_bytes minimum_capacity(const order& steps) const;
+  /// and workspace included; for the host also one transfer chunk; for the home tier room for all tensors. What is
+  /// recomputed only where it is worth it (`recompute_policy::automatic`) does not count.
+  [[nodiscard]] tier_bytes minimum_capacity(const order& steps, const std::vector<recomputation>& again = {}) const;
   /// Makes this the order: packs tensors that hold nothing yet into blocks, reserves storage, plans.
-  /// \throws capacity_error with the tier, the step, what it needs and the capacity.
-  void set_order(order steps);
+  /// `again`: how activations can be made again; those with the same `before` are run in this sequence.
+  /// \throws capacity_error with the tier, the step, what it needs and the capacity; usage_error naming the
+  /// recomputation and the tensor when it reads what does not exist there, or creates what could not be given up.
+  void set_order(order steps, std::vector<recomputation> again = {});
+  /// As it was set, without recomputations.
   [[nodiscard]] const order& current_order() const;
 
   /// Starts an iteration. \throws usage_error while another one is unfinished, or no order is set.
@@ -153,6 +160,10 @@ class engine {
   friend class lease;
   friend class iteration;
   [[nodiscard]] lease grant(const detail::step_plan& step, stream* on);
+  /// Makes again what the step needs and was given up, then grants it.
+  [[nodiscard]] lease grant_complete(const detail::step_plan& step, stream* on);
+  void make_again(const detail::step_plan& step, stream* on, const detail::recompute_claim* outer);
+  void run_again(std::uint32_t recomputation, std::uint32_t step, stream* on, const detail::recompute_claim& claim);
 
   struct impl;
   std::unique_ptr<impl> impl_;

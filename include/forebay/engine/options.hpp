@@ -9,6 +9,7 @@
 #include <forebay/base/bytes.hpp>
 #include <forebay/base/dtype.hpp>
 #include <forebay/device/device.hpp>
+#include <forebay/engine/recomputation.hpp>
 #include <forebay/store/page_store.hpp>
 #include <forebay/telemetry/timeline.hpp>
 
@@ -67,7 +68,8 @@ struct engine_options {
   planning_policy planning = planning_policy::background;
   planner_kind planner = planner_kind::search;
   double planning_effort = 1.0;  ///< 1: about half a second of one core for each schedule; in proportion
-  bool prefetch = true;          ///< off: everything is fetched on demand (for tests and comparisons)
+  recompute_policy recompute = recompute_policy::automatic;  ///< of the activations for which the order says how
+  bool prefetch = true;  ///< off: everything is fetched on demand (for tests and comparisons)
 #ifdef NDEBUG
   bool poison_freed_memory = false;  ///< fill freed tier memory with a NaN pattern
 #else

@@ -26,11 +26,12 @@ struct iteration_report {
   double stall_seconds = 0.0;  ///< in which the compute stream, or the caller of a host step, waited for data
   std::uint64_t misses = 0;    ///< acquires that found a block neither present, nor on its way, nor in the schedule
   link_bytes moved;
-  link_bytes required;   ///< what order and capacities make every schedule move, in the long run; 0 while unknown
-  tier_bytes peak;       ///< of the run so far
-  bool planned = false;  ///< it followed a schedule of the planner from its first step to its last
-  double predicted_seconds = 0.0;  ///< by the plan, from the durations and rates known before; 0 while unknown
-  double bound_seconds = 0.0;      ///< lower bound for durations and rates known before; 0 while unknown
+  link_bytes required;  ///< what order and capacities make every schedule move, in the long run; 0 while unknown
+  tier_bytes peak;      ///< of the run so far
+  std::uint32_t recomputations = 0;  ///< of those declared, how many the order of this iteration contained
+  bool planned = false;              ///< it followed a schedule of the planner from its first step to its last
+  double predicted_seconds = 0.0;    ///< by the plan, from the durations and rates known before; 0 while unknown
+  double bound_seconds = 0.0;        ///< lower bound for durations and rates known before; 0 while unknown
 };
 
 /// How close iterations come to what no schedule can beat, and what stands in the way.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <forebay/plan/evaluate.hpp>
@@ -49,7 +50,8 @@ struct recomputing_trace {
 /// and is neither freed nor created between its last use and the next one; and on an unknown step or item, or when
 /// sizes differ.
 [[nodiscard]] recomputing_trace recompute(const trace& t, std::span<const recompute_candidate> candidates,
-                                          const std::vector<bool>& chosen);
+                                          const std::vector<bool>& chosen,
+                                          const std::function<std::string(item_index)>& name = {});
 
 struct recompute_options {
   /// As much as so many plans of an effort of 1 take, at most: half a second of one core each.
@@ -81,5 +83,10 @@ using iteration_seconds = std::function<double(const trace&)>;
 /// The same, judged by the planner: up to forty plans at a fifth of the effort of the five that decide.
 [[nodiscard]] recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
                                                 const machine& m, const recompute_options& options = {});
+
+/// What it would predict for this set.
+[[nodiscard]] double predict_recompute(const trace& t, std::span<const recompute_candidate> candidates,
+                                       const machine& m, const std::vector<bool>& chosen,
+                                       const recompute_options& options = {});
 
 }  // namespace forebay::plan
