@@ -37,19 +37,28 @@ namespace {
   return {engine, std::move(parameters), options};
 }
 
+[[nodiscard]] std::vector<forebay::access> accesses_of(const model_step& step,
+                                                       const std::vector<forebay::tensor_id>& ids) {
+  std::vector<forebay::access> accesses;
+  for (const model_access& access : step.accesses) {
+    accesses.push_back({ids[access.tensor], access.how});
+  }
+  return accesses;
+}
+
+[[nodiscard]] forebay::step_options options_of(const model_step& step) {
+  forebay::step_options options;
+  options.workspace = step.workspace;
+  options.phase = step.phase;
+  return options;
+}
+
 /// The model's steps, then the update's.
 [[nodiscard]] forebay::order make_order(const model<float>& model, const std::vector<forebay::tensor_id>& ids,
                                         forebay::adamw& adamw, std::vector<forebay::step_id>& steps) {
   forebay::order order;
   for (const model_step& step : model.steps()) {
-    std::vector<forebay::access> accesses;
-    for (const model_access& access : step.accesses) {
-      accesses.push_back({ids[access.tensor], access.how});
-    }
-    forebay::step_options options;
-    options.workspace = step.workspace;
-    options.phase = step.phase;
-    steps.push_back(order.step(step.name, std::move(accesses), options));
+    steps.push_back(order.step(step.name, accesses_of(step, ids), options_of(step)));
   }
   adamw.append_to(order);
   return order;
@@ -63,7 +72,8 @@ engine_trainer::engine_trainer(const model<float>& model, const optimizer_settin
       engine_(std::move(options)),
       ids_(add_tensors(engine_, model.tensors())),
       adamw_(make_adamw(engine_, model.tensors(), ids_, optimizer)) {
-  engine_.set_order(make_order(model, ids_, adamw_, steps_));
+  forebay::order order = make_order(model, ids_, adamw_, steps_);
+  engine_.set_order(std::move(order), recomputations());
   initialise_parameters(model.tensors(), seed,
                         [this](tensor_index t, std::span<const float> values, std::size_t offset) {
                           engine_.write(ids_[t], std::as_bytes(values), offset * sizeof(float));
@@ -77,6 +87,10 @@ engine_trainer::~engine_trainer() = default;
 void engine_trainer::launch(const model_step& step, forebay::step_id id, forebay::iteration& iteration) {
   forebay::stream& stream = engine_.compute_stream();
   const forebay::lease lease = iteration.acquire(id, stream);
+  enqueue(step, lease, stream);
+}
+
+void engine_trainer::enqueue(const model_step& step, const forebay::lease& lease, forebay::stream& stream) {
   std::vector<std::span<std::byte>> buffers;
   for (const model_access& access : step.accesses) {
     buffers.push_back(lease.bytes(ids_[access.tensor]));
@@ -85,6 +99,23 @@ void engine_trainer::launch(const model_step& step, forebay::step_id id, forebay
     prepare_compute_thread();
     step.run(step_memory(step.accesses, buffers, workspace));
   });
+}
+
+/// The same functions on the same inputs, and so the same bits.
+std::vector<forebay::recomputation> engine_trainer::recomputations() {
+  std::vector<forebay::recomputation> all;
+  for (const model_recomputation& r : model_.recomputations()) {
+    forebay::recomputation again{steps_[r.before], {}};
+    for (const std::size_t index : r.again) {
+      const model_step& step = model_.steps()[index];
+      forebay::recompute_step s{step.name + " again", accesses_of(step, ids_), options_of(step), {}, steps_[index]};
+      s.options.phase = model_.steps()[r.before].phase;
+      s.run = [this, &step](const forebay::lease& lease, forebay::stream* stream) { enqueue(step, lease, *stream); };
+      again.steps.push_back(std::move(s));
+    }
+    all.push_back(std::move(again));
+  }
+  return all;
 }
 
 step_result engine_trainer::run(std::uint64_t step, const step_text& text) {

@@ -11,7 +11,8 @@
 
 namespace train_gpt {
 
-/// Trains through the engine: the model's steps become the order, and the engine brings each one's memory.
+/// Trains through the engine: the model's steps become the order, and the engine brings each one's memory, or has
+/// activations made again by the steps that made them (`engine_options::recompute`).
 class engine_trainer final : public trainer {
  public:
   /// `model` outlives it. \throws whatever the engine throws, forebay::capacity_error above all.
@@ -30,6 +31,8 @@ class engine_trainer final : public trainer {
 
  private:
   void launch(const model_step& step, forebay::step_id id, forebay::iteration& iteration);
+  void enqueue(const model_step& step, const forebay::lease& lease, forebay::stream& stream);
+  [[nodiscard]] std::vector<forebay::recomputation> recomputations();
 
   const model<float>& model_;
   forebay::engine engine_;

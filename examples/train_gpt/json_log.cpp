@@ -40,6 +40,7 @@ void json_log::add(std::uint64_t step, const step_result& result) {
                               {"h2d_bytes", cost.moved.h2d},
                               {"d2h_bytes", cost.moved.d2h},
                               {"storage_peak_bytes", cost.peak.storage},
+                              {"recomputations", cost.recomputations},
                               {"planned", cost.planned},
                               {"predicted_seconds", cost.predicted_seconds},
                               {"bound_seconds", cost.bound_seconds},
@@ -64,6 +65,8 @@ void json_log::add(const run_summary& summary) {
                                       {"io_backend", memory.io_backend},
                                       {"degradations", memory.degradations},
                                       {"tokens_per_second", summary.tokens_per_second},
+                                      {"recomputations", summary.recomputations},
+                                      {"recomputable", summary.recomputable},
                                       {"digest", summary.digest}}}};
   write_line(line.dump());
 }

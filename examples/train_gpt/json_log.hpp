@@ -17,6 +17,8 @@ struct run_summary {
   forebay::byte_count state_bytes = 0;  ///< of weights, gradients, m and v
   forebay::engine_report memory;
   double tokens_per_second = 0.0;
+  std::uint64_t recomputations = 0;  ///< of a layer in a micro-batch, in the last step
+  std::uint64_t recomputable = 0;    ///< how many there could be
   std::string digest;
 };
 

@@ -65,12 +65,15 @@ template <typename T>
 void model<T>::add_micro_batch(std::size_t number) {
   const bool accumulate = number > 0;
   add_embedding_forward(number);
+  std::vector<std::size_t> forward;  // each layer's first step: attention; the next one is the MLP's first half
   for (std::size_t l = 0; l < shape_.layers; ++l) {
+    forward.push_back(steps_.size());
     add_attention_forward(l);
     add_mlp_forward(l);
   }
   add_head(number);
   for (std::size_t l = shape_.layers; l-- > 0;) {
+    recomputations_.push_back({{forward[l], forward[l] + 1}, steps_.size()});
     add_mlp_backward(l, accumulate);
     add_attention_backward(l, accumulate);
   }

@@ -53,6 +53,13 @@ struct model_step {
   std::function<void(const step_memory&)> run;
 };
 
+/// Steps that a training without room for all activations may run again, each as it was, right before the step that
+/// needs what they make: that can be given up until then.
+struct model_recomputation {
+  std::vector<std::size_t> again;  ///< among the model's steps, in order
+  std::size_t before = 0;
+};
+
 /// A decoder-only transformer over bytes (pre-norm, causal multi-head attention, GELU MLP, learned positions, tied
 /// output head): its tensors, and the steps of one iteration up to the gradients. Whoever trains it gives the steps
 /// memory: the engine, or plain vectors.
@@ -67,6 +74,8 @@ class model {
   [[nodiscard]] const model_shape& shape() const { return shape_; }
   [[nodiscard]] const tensor_table& tensors() const { return tensors_; }
   [[nodiscard]] const std::vector<model_step>& steps() const { return steps_; }
+  /// One for each layer and micro-batch: all that its forward steps leave for its backward steps but its input.
+  [[nodiscard]] const std::vector<model_recomputation>& recomputations() const { return recomputations_; }
 
  private:
   void add_micro_batch(std::size_t number);
@@ -84,6 +93,7 @@ class model {
   tensor_table tensors_;
   std::unique_ptr<matmul<T>> multiply_;
   std::vector<model_step> steps_;
+  std::vector<model_recomputation> recomputations_;
 };
 
 }  // namespace train_gpt

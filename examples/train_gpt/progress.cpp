@@ -42,6 +42,10 @@ void progress::show(const run_summary& summary) {
   say(fmt::format("loss {:.4f} -> {:.4f}, {:.0f} tokens/s", first_loss_, last_loss_, summary.tokens_per_second));
   say(fmt::format("{} parameters, {} with gradients and Adam state; peaks: {}", summary.parameters,
                   forebay::format_bytes(summary.state_bytes), tiers(summary.memory.peak)));
+  if (summary.recomputations > 0) {
+    say(fmt::format("computed again in the last step: the activations of {} of {} layers", summary.recomputations,
+                    summary.recomputable));
+  }
   say("digest of weights and optimizer state: " + summary.digest);
 }
 

@@ -72,6 +72,7 @@ struct training {
     options.host.capacity = s.host_memory;
     options.storage = storage_paths(s, folder.get());
     options.io.kind = s.io;
+    options.recompute = s.recompute;
     options.timeline = timeline.get();
     trainer = std::make_unique<engine_trainer>(model, optimizer, s.seed, std::move(options));
   }
@@ -90,12 +91,14 @@ struct training {
   return bytes;
 }
 
-[[nodiscard]] run_summary summarise(training& t, double seconds, std::uint64_t steps) {
+[[nodiscard]] run_summary summarise(training& t, double seconds, std::uint64_t steps, const step_result& last) {
   run_summary summary;
   summary.parameters = t.model.tensors().parameter_elements();
   summary.state_bytes = summary.parameters * 4 * sizeof(float);
   summary.memory = t.trainer->report();
   summary.tokens_per_second = static_cast<double>(steps * t.model.shape().tokens()) / seconds;
+  summary.recomputations = last.cost.recomputations;
+  summary.recomputable = t.model.recomputations().size();
   summary.digest = forebay::digest(t.trainer->state());
   return summary;
 }
@@ -131,9 +134,10 @@ void train(const settings& s, const corpus& text, progress* shown, std::ostream&
     }
   }
   double seconds = 0.0;
+  step_result result;
   for (std::uint64_t step = 1; step <= s.steps; ++step) {
     throw_if_interrupted();
-    const step_result result = t.trainer->run(step, text_of(text, s, step));
+    result = t.trainer->run(step, text_of(text, s, step));
     seconds += result.cost.seconds;
     if (log) {
       log->add(step, result);
@@ -142,7 +146,7 @@ void train(const settings& s, const corpus& text, progress* shown, std::ostream&
       shown->show(step, result, t.trainer->report().used);
     }
   }
-  const run_summary summary = summarise(t, seconds, s.steps);
+  const run_summary summary = summarise(t, seconds, s.steps, result);
   if (s.dump) {
     forebay::export_safetensors(*s.dump, t.trainer->state(), {{"format", "pt"}});
   }

@@ -137,6 +137,11 @@ void add_memory_options(CLI::App& app, options& add, settings& s) {
       "--io", s.io,
       {{"auto", backend_kind::automatic}, {"uring", backend_kind::uring}, {"threads", backend_kind::threads}},
       "How files are read and written");
+  using forebay::recompute_policy;
+  add.choice<recompute_policy>(
+      "--recompute", s.recompute,
+      {{"auto", recompute_policy::automatic}, {"none", recompute_policy::none}, {"all", recompute_policy::all}},
+      "Layers whose activations are computed again in the backward pass instead of being kept");
   app.add_flag("--resident", s.resident, "Train without the engine, everything in plain memory");
 }
 

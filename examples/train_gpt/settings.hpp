@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <forebay/base/bytes.hpp>
+#include <forebay/engine/recomputation.hpp>
 #include <forebay/io/backend.hpp>
 
 #include "tensors.hpp"
@@ -38,6 +39,7 @@ struct settings {
   forebay::byte_count storage_read_rate = 0;  ///< of each path
   forebay::byte_count storage_write_rate = 0;
   forebay::io::backend_kind io = forebay::io::backend_kind::automatic;
+  forebay::recompute_policy recompute = forebay::recompute_policy::automatic;
   bool resident = false;
 
   std::optional<std::filesystem::path> json;

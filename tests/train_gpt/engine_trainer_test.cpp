@@ -46,12 +46,14 @@ struct configuration {
   bool delays = false;          ///< of 0-20 ms on every copy and every storage transfer, in random order
   bool prefetch = true;
   byte_count chunk = 16_KiB;
+  forebay::recompute_policy recompute = forebay::recompute_policy::automatic;
 
   friend std::ostream& operator<<(std::ostream& out, const configuration& c) {
     return out << "micro-batches " << c.micro_batches << ", clip " << c.clip << ", device " << c.device_eighths
                << "/8, host " << c.host_eighths << "/8, paths " << c.paths << ", io " << static_cast<int>(c.io)
                << ", threads " << c.update_threads << ", links " << c.link_rate << ", storage " << c.storage_rate
-               << ", delays " << c.delays << ", prefetch " << c.prefetch << ", chunk " << c.chunk;
+               << ", delays " << c.delays << ", prefetch " << c.prefetch << ", chunk " << c.chunk << ", recompute "
+               << static_cast<int>(c.recompute);
   }
 };
 
@@ -168,6 +170,7 @@ class engine_run {
     o.chunk = c_.chunk;
     o.packed_block_bytes = 32_KiB;
     o.prefetch = c_.prefetch;
+    o.recompute = c_.recompute;
     o.poison_freed_memory = true;
     return o;
   }
@@ -220,6 +223,15 @@ std::vector<configuration> chosen() {
   }
   const configuration base;
   all.push_back(with(base, [](configuration& c) { c.paths = 3; }));
+  for (const unsigned eighths : {0U, 1U}) {
+    configuration c;
+    c.recompute = forebay::recompute_policy::all;
+    c.device_eighths = c.host_eighths = eighths;
+    c.micro_batches = 1 + 2 * eighths;
+    all.push_back(c);
+    c.recompute = forebay::recompute_policy::none;
+    all.push_back(c);
+  }
   all.push_back(with(base, [](configuration& c) { c.io = backend_kind::uring; }));
   all.push_back(with(base, [](configuration& c) { c.io = backend_kind::threads; }));
   all.push_back(with(base, [](configuration& c) { c.prefetch = false; }));

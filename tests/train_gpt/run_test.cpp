@@ -118,6 +118,29 @@ TEST_F(run_test, resident_and_engine_log_the_same_numbers) {
   EXPECT_EQ(engine.back().at("summary").at("digest"), resident.back().at("summary").at("digest"));
 }
 
+TEST_F(run_test, recomputing_changes_no_number_and_is_logged) {
+  const auto summary = [&](forebay::recompute_policy policy, bool resident) {
+    settings s = small_;
+    s.shape.layers = 3;
+    s.json = "log";
+    s.recompute = policy;
+    s.resident = resident;
+    EXPECT_EQ(run(s), 0);
+    const std::vector<nlohmann::json> lines = lines_of("log");
+    EXPECT_EQ(lines[s.steps - 1].at("recomputations"), lines.back().at("summary").at("recomputations"));
+    return lines.back().at("summary");
+  };
+  using forebay::recompute_policy;
+  const nlohmann::json resident = summary(recompute_policy::automatic, true);
+  for (const recompute_policy policy : {recompute_policy::none, recompute_policy::all, recompute_policy::automatic}) {
+    const nlohmann::json engine = summary(policy, false);
+    EXPECT_EQ(engine.at("digest"), resident.at("digest"));
+    EXPECT_EQ(engine.at("recomputable"), 6) << "three layers in each of two micro-batches";
+    // Everything fits, so that nothing is worth it.
+    EXPECT_EQ(engine.at("recomputations"), policy == recompute_policy::all ? 6 : 0);
+  }
+}
+
 TEST_F(run_test, seed_changes_the_numbers_and_repeating_does_not) {
   settings s = small_;
   s.resident = true;

@@ -89,6 +89,8 @@ TEST(settings, takes_every_option) {
                           "1GB",
                           "--d2h-rate",
                           "2GB",
+                          "--recompute",
+                          "none",
                           "--resident",
                           "--io",
                           "threads",
@@ -124,6 +126,7 @@ TEST(settings, takes_every_option) {
   EXPECT_EQ(s.device, device_kind::emulated);
   EXPECT_EQ(s.h2d_rate, 1'000'000'000U);
   EXPECT_EQ(s.d2h_rate, 2'000'000'000U);
+  EXPECT_EQ(s.recompute, forebay::recompute_policy::none);
   EXPECT_TRUE(s.resident);
   EXPECT_EQ(s.io, forebay::io::backend_kind::threads);
   EXPECT_EQ(s.json, "j");
@@ -148,6 +151,7 @@ TEST(settings, refuse_with_option_value_and_limit) {
   expect_refused({"--h2d-rate", "fast"}, "--h2d-rate", "'fast'", "a size");
   expect_refused({"--device", "tpu"}, "--device", "'tpu'", "auto|cuda|emulated");
   expect_refused({"--io", "aio"}, "--io", "'aio'", "auto|threads|uring");
+  expect_refused({"--recompute", "some"}, "--recompute", "'some'", "all|auto|none");
   expect_refused({"--heads", "3"}, "--heads", "'3'", "--width 512");
   expect_refused({"--json", ""}, "--json", "''", "a file name");
   expect_refused({"--no-such-option"}, "--no-such-option", "", "");
@@ -177,6 +181,7 @@ TEST(settings, help_names_every_option_and_is_no_error) {
                            "--device",
                            "--h2d-rate",
                            "--d2h-rate",
+                           "--recompute",
                            "--resident",
                            "--io",
                            "--json",
