@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <forebay/base/error.hpp>
+#include <forebay/plan/planner.hpp>
 #include <forebay/plan/simulate.hpp>
 
 namespace forebay::detail {
@@ -18,7 +19,9 @@ constexpr std::uint32_t settling = 2;  // iterations before anything is judged: 
 constexpr std::uint32_t trial_iterations = 6;  // until a schedule for the new order is followed and measured
 constexpr std::size_t remembered = 4;
 constexpr std::uint32_t least_patience = 8;
-constexpr double efforts = 4.0;  // of a plan, for one answer
+// Of the effort for one plan: all of them together take about as much.
+constexpr double exact_effort = 0.07;
+constexpr double rough_effort = 0.015;
 
 bool differs(double a, double b) {
   constexpr double tolerance = 0.1;
@@ -38,6 +41,17 @@ double sum_of(const recompute_question& q) {
   return sum;
 }
 
+double planned(const plan::trace& t, const recompute_question& q, double effort) {
+  plan::planner_options o;
+  o.effort = effort;
+  o.execution = q.execution;
+  try {
+    return plan::plan_iteration(t, q.room, o).predicted.period;
+  } catch (const capacity_error&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
 /// Seconds per iteration under the engine's look-ahead.
 double simulated(const plan::trace& t, const plan::machine& m) {
   const plan::simulation s = plan::simulate(t, m);
@@ -46,10 +60,19 @@ double simulated(const plan::trace& t, const plan::machine& m) {
 
 }  // namespace
 
-void recompute_advisor::reset(std::size_t recomputations) {
+recompute_advisor::~recompute_advisor() { stop(); }
+
+void recompute_advisor::stop() {
   if (pending_.valid()) {
-    static_cast<void>(pending_.get());  // about other ones
+    stopped_ = true;
+    pending_.wait();
+    pending_ = {};
+    stopped_ = false;
   }
+}
+
+void recompute_advisor::reset(std::size_t recomputations) {
+  stop();
   chosen_.assign(recomputations, false);
   measured_.clear();
   iterations_ = 0;
@@ -73,20 +96,22 @@ void recompute_advisor::note(double seconds) {
 
 double recompute_advisor::least_measured() const { return *std::min_element(measured_.begin(), measured_.end()); }
 
-recompute_advisor::answer recompute_advisor::find(const recompute_question& q, const std::vector<bool>& now) {
+recompute_advisor::answer recompute_advisor::find(const recompute_question& q, const std::vector<bool>& now,
+                                                  const std::atomic<bool>& stopped) {
+  constexpr std::uint32_t most = 40;
+  const auto judge = [&](double effort) {
+    return [&q, &stopped, effort](const plan::trace& t) {
+      if (stopped) {
+        return std::numeric_limits<double>::infinity();
+      }
+      return q.planned ? planned(t, q, effort) : simulated(t, q.room);
+    };
+  };
+  const plan::iteration_seconds exact = judge(exact_effort * q.effort);
+  const double least = plan::seconds_with_room(q.base, q.room, q.execution) / worth_while;
   answer a;
-  if (q.planned) {
-    plan::recompute_options o;
-    o.effort = efforts * q.effort;
-    o.execution = q.execution;
-    a.choice = plan::choose_recompute(q.base, q.candidates, q.room, o);
-    a.seconds_as_it_is = plan::predict_recompute(q.base, q.candidates, q.room, now, o);
-  } else {
-    constexpr std::uint32_t most = 40;
-    const plan::iteration_seconds judge = [&](const plan::trace& t) { return simulated(t, q.room); };
-    a.choice = plan::choose_recompute(q.base, q.candidates, judge, judge, most);
-    a.seconds_as_it_is = judge(plan::recompute(q.base, q.candidates, now).steps);
-  }
+  a.choice = plan::choose_recompute(q.base, q.candidates, judge(rough_effort * q.effort), exact, most, least);
+  a.seconds_as_it_is = exact(plan::recompute(q.base, q.candidates, now).steps);
   return a;
 }
 
@@ -114,7 +139,8 @@ std::optional<std::vector<bool>> recompute_advisor::advise(const std::function<r
     if (!q.base.steps.empty() && is_news(q)) {
       asked_seconds_ = sum_of(q);
       asked_rates_ = q.room;
-      pending_ = std::async(std::launch::async, [q = std::move(q), now = chosen_] { return find(q, now); });
+      pending_ =
+          std::async(std::launch::async, [this, q = std::move(q), now = chosen_] { return find(q, now, stopped_); });
     }
   }
   const bool ready =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -27,6 +28,11 @@ struct recompute_question {
 /// Asked again when durations or rates have changed. Not thread-safe.
 class recompute_advisor {
  public:
+  recompute_advisor() = default;
+  ~recompute_advisor();
+  recompute_advisor(const recompute_advisor&) = delete;
+  recompute_advisor& operator=(const recompute_advisor&) = delete;
+
   /// Other recomputations, so many, of which none are chosen.
   void reset(std::size_t recomputations);
   /// An iteration with the set chosen so far has taken this long.
@@ -47,7 +53,9 @@ class recompute_advisor {
     double seconds = 0.0;
   };
 
-  [[nodiscard]] static answer find(const recompute_question& q, const std::vector<bool>& now);
+  [[nodiscard]] static answer find(const recompute_question& q, const std::vector<bool>& now,
+                                   const std::atomic<bool>& stopped);
+  void stop();
   [[nodiscard]] bool is_news(const recompute_question& q) const;
   [[nodiscard]] std::optional<std::vector<bool>> end_trial();
   [[nodiscard]] std::optional<std::vector<bool>> take_answer();
@@ -62,6 +70,7 @@ class recompute_advisor {
   std::uint32_t since_asked_ = 0;
   double asked_seconds_ = -1.0;  ///< the durations' sum that was asked about last, and the rates; negative: never
   plan::machine asked_rates_;
+  std::atomic<bool> stopped_{false};
   std::future<answer> pending_;
 };
 

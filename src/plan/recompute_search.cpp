@@ -207,42 +207,19 @@ class search {
   double least_ = infinite;
 };
 
-constexpr std::uint32_t most_rough = 40;
-constexpr double roughness = 5.0;
-constexpr double most_exact = 5.0;
-
-double effort_of_one(const recompute_options& options) {
-  return options.effort / (most_exact + most_rough / roughness);
-}
-
-/// The period of a schedule on which so much effort is spent.
-struct planner_judge {
-  const machine& m;
-  const recompute_options& options;
-  double effort;
-
-  double operator()(const trace& t) const {
-    planner_options o;
-    o.effort = effort;
-    o.execution = options.execution;
-    try {
-      return plan_iteration(t, m, o).predicted.period;
-    } catch (const capacity_error&) {
-      return infinite;
-    }
-  }
-};
-
 }  // namespace
 
 recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
-                                  const iteration_seconds& rough, const iteration_seconds& exact, std::uint32_t most) {
+                                  const iteration_seconds& rough, const iteration_seconds& exact, std::uint32_t most,
+                                  double least) {
   const std::vector<bool> none(candidates.size(), false);
   const std::vector<bool> all(candidates.size(), true);
   const auto exactly = [&](const std::vector<bool>& set) { return exact(recompute(t, candidates, set).steps); };
   recompute_choice result{none, exactly(none), 0.0, 0.0, 1};
-  result.seconds_none = result.seconds_all = result.seconds;
-  if (candidates.empty()) {
+  result.seconds_none = result.seconds;
+  result.seconds_all = exactly(all);
+  constexpr double close_enough = 1.003;
+  if (candidates.empty() || result.seconds <= close_enough * least) {
     return result;
   }
   const auto take_if_better = [&](const std::vector<bool>& set, double seconds) {
@@ -251,7 +228,6 @@ recompute_choice choose_recompute(const trace& t, std::span<const recompute_cand
       result.chosen = set;
     }
   };
-  result.seconds_all = exactly(all);
   take_if_better(all, result.seconds_all);
   search mixes(t, candidates, rough, most);
   mixes.run();
@@ -262,16 +238,43 @@ recompute_choice choose_recompute(const trace& t, std::span<const recompute_cand
   return result;
 }
 
-recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
-                                  const recompute_options& options) {
-  const double effort = effort_of_one(options);
-  return choose_recompute(t, candidates, planner_judge{m, options, effort / roughness},
-                          planner_judge{m, options, effort}, most_rough);
+double seconds_with_room(const trace& t, const machine& m, const execution_model& execution) {
+  byte_count all = 0;
+  for (const byte_count bytes : t.item_bytes) {
+    all += bytes;
+  }
+  for (const trace_step& s : t.steps) {
+    all += workspace_room(s);
+  }
+  machine roomy = m;
+  roomy.device_capacity = std::max(m.device_capacity, all);
+  roomy.host_capacity = std::max(m.host_capacity, all);
+  planner_options o;
+  o.effort = 0.0;
+  o.execution = execution;
+  return plan_iteration(t, roomy, o).predicted.period;
 }
 
-double predict_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
-                         const std::vector<bool>& chosen, const recompute_options& options) {
-  return planner_judge{m, options, effort_of_one(options)}(recompute(t, candidates, chosen).steps);
+recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates, const machine& m,
+                                  const recompute_options& options) {
+  constexpr std::uint32_t most = 40;
+  constexpr double roughness = 5.0;
+  constexpr double exact_plans = 5.0;
+  const double effort = options.effort / (exact_plans + most / roughness);
+  const auto judge = [&](double of_plan) {
+    return [&m, &options, of_plan](const trace& candidate) {
+      planner_options o;
+      o.effort = of_plan;
+      o.execution = options.execution;
+      try {
+        return plan_iteration(candidate, m, o).predicted.period;
+      } catch (const capacity_error&) {
+        return infinite;
+      }
+    };
+  };
+  return choose_recompute(t, candidates, judge(effort / roughness), judge(effort), most,
+                          seconds_with_room(t, m, options.execution));
 }
 
 }  // namespace forebay::plan

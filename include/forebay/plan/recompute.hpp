@@ -74,19 +74,19 @@ using iteration_seconds = std::function<double(const trace&)>;
 /// The best set of candidates found. They are ranked by the bytes that they give up per second of recomputation, or by
 /// that and the time for which they give them up, equals spread over the iteration; how much of the head of either
 /// ranking is best is searched in one dimension, then single candidates are added, left out and exchanged. `rough`
-/// judges all of these, `most` sets at most; `exact` decides among the three best of them, none and all.
+/// judges all of these, `most` sets at most; `exact` decides among the three best of them, none and all. Nothing is
+/// searched where recomputing nothing takes hardly longer than `least`, which no set can beat.
 /// Deterministic if the judges are. \throws usage_error as `recompute` does, and what a judge throws.
 [[nodiscard]] recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
                                                 const iteration_seconds& rough, const iteration_seconds& exact,
-                                                std::uint32_t most);
+                                                std::uint32_t most, double least = 0.0);
 
 /// The same, judged by the planner: up to forty plans at a fifth of the effort of the five that decide.
 [[nodiscard]] recompute_choice choose_recompute(const trace& t, std::span<const recompute_candidate> candidates,
                                                 const machine& m, const recompute_options& options = {});
 
-/// What it would predict for this set.
-[[nodiscard]] double predict_recompute(const trace& t, std::span<const recompute_candidate> candidates,
-                                       const machine& m, const std::vector<bool>& chosen,
-                                       const recompute_options& options = {});
+/// What the planner predicts for the trace on a machine with room for everything: recomputing can bring no more.
+/// \throws usage_error on an invalid machine or item.
+[[nodiscard]] double seconds_with_room(const trace& t, const machine& m, const execution_model& execution = {});
 
 }  // namespace forebay::plan
