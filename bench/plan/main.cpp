@@ -15,6 +15,7 @@
 #include <forebay/plan/verify.hpp>
 
 #include "quality.hpp"
+#include "recompute_quality.hpp"
 #include "transformer.hpp"
 
 namespace forebay::bench {
@@ -70,16 +71,21 @@ int main(int argc, char** argv) {
   double effort = 1.0;
   bool no_quality = false;
   bool no_speed = false;
+  bool no_recompute = false;
   app.add_option("--instances", folder, "Folder of the instance files");
   app.add_option("--parts", parts, "So many parts of each item in the second column; 1: none")
       ->check(CLI::Range(1, 64));
   app.add_option("--effort", effort, "Of the planner; 1 is about half a second a plan")->check(CLI::NonNegativeNumber);
   app.add_flag("--no-quality", no_quality, "Leave the instances out");
   app.add_flag("--no-speed", no_speed, "Leave the speed by size out");
+  app.add_flag("--no-recompute", no_recompute, "Leave the choice of what to recompute out");
   CLI11_PARSE(app, argc, argv);
   bool sound = true;
   if (!no_quality) {
     sound = forebay::bench::print_quality(folder, parts, effort, std::cout) && sound;
+  }
+  if (!no_recompute) {
+    sound = forebay::bench::print_recompute(folder, effort, std::cout) && sound;
   }
   if (!no_speed) {
     sound = forebay::bench::print_speed(effort, std::cout) && sound;
