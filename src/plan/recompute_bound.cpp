@@ -4,19 +4,19 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
+
+#include "plan/detail/certificate_maps.hpp"
 
 namespace forebay::plan {
 namespace {
 
-constexpr std::size_t most_together = 6;
+using detail::clock_of;
+using detail::mixture;
+using detail::narrowed;
+using detail::widened;
 
-place clock_of(const trace& t) {
-  const bool device =
-      std::any_of(t.steps.begin(), t.steps.end(), [](const trace_step& s) { return s.where == place::device; });
-  return device ? place::device : place::host;
-}
+constexpr std::size_t most_together = 6;
 
 /// Candidates that share items which they give up, with these items.
 struct component {
@@ -85,93 +85,6 @@ trace only(const trace& t, const std::vector<bool>& kept, bool free_of_charge, p
   return result;
 }
 
-/// The certificate's prices for a trace with further steps: during these, and on either side of them, those of the time
-/// between the steps where they stand; memory costs nothing there, for it is paid already.
-certificate widened(const certificate& c, const trace& t, const recomputing_trace& r, place clock, const machine& m) {
-  std::vector<std::size_t> from;  // by sub-slot of the wider trace: where its prices are
-  std::vector<bool> memory;
-  std::size_t own = 0;  // the original's steps of the clock so far
-  const std::size_t all = sub_slot_count(t);
-  for (std::uint32_t s = 0; s < r.sources.size(); ++s) {
-    if (r.steps.steps[s].where != clock) {
-      continue;
-    }
-    const bool original = r.sources[s].candidate == recomputing_trace::source::none;
-    const std::size_t between = (2 * own + all - 1) % all;
-    from.push_back(original ? 2 * own : between);
-    from.push_back(original ? 2 * own + 1 : between);
-    memory.insert(memory.end(), 2, original);
-    own += original ? 1 : 0;
-  }
-  certificate wide = no_prices(r.steps, m);
-  const auto spread = [&](std::vector<double>& to, const std::vector<double>& prices, bool of_memory) {
-    for (std::size_t k = 0; k < to.size(); ++k) {
-      to[k] = of_memory && !memory[k] ? 0.0 : prices[from[k]];
-    }
-  };
-  spread(wide.h2d, c.h2d, false);
-  spread(wide.d2h, c.d2h, false);
-  spread(wide.cpu, c.cpu, false);
-  for (std::size_t p = 0; p < c.storage_read.size(); ++p) {
-    spread(wide.storage_read[p], c.storage_read[p], false);
-    spread(wide.storage_write[p], c.storage_write[p], false);
-  }
-  spread(wide.device, c.device, true);
-  spread(wide.host, c.host, true);
-  return wide;
-}
-
-/// The prices at the original's sub-slots of those for a trace with further steps.
-certificate narrowed(const certificate& wide, const trace& t, const recomputing_trace& r, place clock,
-                     const machine& m) {
-  std::vector<std::size_t> from;
-  std::size_t number = 0;
-  for (std::uint32_t s = 0; s < r.sources.size(); ++s) {
-    if (r.steps.steps[s].where != clock) {
-      continue;
-    }
-    if (r.sources[s].candidate == recomputing_trace::source::none) {
-      from.insert(from.end(), {2 * number, 2 * number + 1});
-    }
-    ++number;
-  }
-  certificate c = no_prices(t, m);
-  const auto gather = [&](std::vector<double>& to, const std::vector<double>& prices) {
-    for (std::size_t k = 0; k < to.size(); ++k) {
-      to[k] = prices[from[k]];
-    }
-  };
-  gather(c.h2d, wide.h2d);
-  gather(c.d2h, wide.d2h);
-  gather(c.cpu, wide.cpu);
-  for (std::size_t p = 0; p < c.storage_read.size(); ++p) {
-    gather(c.storage_read[p], wide.storage_read[p]);
-    gather(c.storage_write[p], wide.storage_write[p]);
-  }
-  gather(c.device, wide.device);
-  gather(c.host, wide.host);
-  return c;
-}
-
-certificate mixture(const certificate& a, const certificate& b, double share) {
-  certificate c = a;
-  const auto mix = [share](std::vector<double>& to, const std::vector<double>& other) {
-    for (std::size_t k = 0; k < to.size(); ++k) {
-      to[k] = (1.0 - share) * to[k] + share * other[k];
-    }
-  };
-  mix(c.h2d, b.h2d);
-  mix(c.d2h, b.d2h);
-  mix(c.cpu, b.cpu);
-  for (std::size_t p = 0; p < c.storage_read.size(); ++p) {
-    mix(c.storage_read[p], b.storage_read[p]);
-    mix(c.storage_write[p], b.storage_write[p]);
-  }
-  mix(c.device, b.device);
-  mix(c.host, b.host);
-  return c;
-}
-
 /// Everything about the trace that doesn't depend on the prices.
 class checker {
  public:
@@ -220,7 +133,7 @@ class checker {
         chosen[of.candidates[i]] = ((subset >> i) & 1U) != 0;
       }
       const recomputing_trace r = with(own, chosen);
-      least = std::min(least, check_certificate(r.steps, m_, widened(c, t_, r, clock_, m_)));
+      least = std::min(least, check_certificate(r.steps, m_, widened(c, t_, r, m_)));
     }
     return least;
   }
@@ -317,7 +230,7 @@ certified_bound find_recompute_bound(const trace& t, std::span<const recompute_c
   price_search search(check, no_prices(t, m));
   for (const std::vector<bool>& chosen : choices) {
     const recomputing_trace r = recompute(t, candidates, chosen);
-    search.add(narrowed(find_bound(r.steps, m, options).proof, t, r, clock_of(t), m));
+    search.add(narrowed(find_bound(r.steps, m, options).proof, t, r, m));
   }
   search.mix();
   return search.best();
