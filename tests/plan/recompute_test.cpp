@@ -140,7 +140,7 @@ TEST(choose_recompute, is_near_the_best_subset_and_never_worse_than_none_or_all)
   std::mt19937 random(11);
   int mixed = 0;
   for (int round = 0; round < 3; ++round) {
-    test::layers_trace net(5);
+    test::layers_trace net(4);
     net.vary(random);
     const machine m = net.tight_machine(random);
     recompute_options o;
