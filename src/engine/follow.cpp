@@ -111,7 +111,7 @@ void scheduler::prepare_start() {
     for (const block_record& b : blocks_) {
       const replica& r = t == tier::device ? b.device : b.host;
       const byte_count place = wanted[index_of(t)][b.index];
-      const bool stays = place != nowhere && r.valid() && (!follow_.strict || r.place.offset == place);
+      const bool stays = place != nowhere && r.valid() && lies_well(t, r, place);
       if (!b.scratch && !r.fixed && r.has_memory() && !stays) {
         push(planned_entry::kind::leave, b.index, t, 0);
       }
@@ -120,11 +120,27 @@ void scheduler::prepare_start() {
   for (const tier t : {tier::host, tier::device}) {
     for (const planned_place& p : follow_.plan->at_start) {
       const replica& r = copy_of(blocks_[p.block], t);
-      if (p.where == t && !(r.valid() && (!follow_.strict || r.place.offset == p.offset))) {
+      if (p.where == t && !(r.valid() && lies_well(t, r, p.offset))) {
         push(planned_entry::kind::bring, p.block, t, p.offset);
       }
     }
   }
+}
+
+// Where the plan keeps it, or at least out of the way of workspaces.
+bool scheduler::lies_well(tier t, const replica& r, byte_count planned) {
+  return follow_.strict ? r.place.offset == planned : r.fixed || r.place.offset + r.place.bytes <= room_for_blocks(t);
+}
+
+// Contents that were written outside of steps took another copy's validity away: where that was, it is brought again.
+void scheduler::bring_again(std::uint32_t block, tier t, byte_count offset) {
+  planned_entry e;
+  e.what = planned_entry::kind::bring;
+  e.index = block;
+  e.where = t;
+  e.offset = offset;
+  e.turn = follow_.window.empty() ? follow_.turn : follow_.window.front().turn;
+  follow_.window.push_front(e);
 }
 
 // What was granted memory and has not been used gives it back; what is under way ends as usual.
@@ -295,6 +311,9 @@ void scheduler::mark(const planned_entry& e) {
   m.pending[t] = m.pending[t] || e.what != planned_entry::kind::write_back;
 }
 
+// Beyond it lie the workspaces of steps.
+byte_count scheduler::room_for_blocks(tier t) { return arena(t).capacity() - follow_.workspace[index_of(t)]; }
+
 std::optional<extent> scheduler::planned_place_or_hole(const block_record& b, tier t, byte_count offset) {
   const occupant who{occupant::kind::block, b.index, b.bytes};
   if (follow_.strict) {
@@ -302,7 +321,8 @@ std::optional<extent> scheduler::planned_place_or_hole(const block_record& b, ti
     return arena(t).allocate_at(place, who) ? std::optional(place) : std::nullopt;
   }
   const bool small = 2 * b.bytes <= follow_.largest[index_of(t)];
-  return small ? arena(t).allocate_highest(b.bytes, who) : arena(t).allocate_lowest(b.bytes, who);
+  return small ? arena(t).allocate_highest(b.bytes, who, room_for_blocks(t))
+               : arena(t).allocate_lowest(b.bytes, who, room_for_blocks(t));
 }
 
 bool scheduler::take_planned_place(std::uint32_t block, tier t, byte_count offset) {

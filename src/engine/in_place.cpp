@@ -62,7 +62,11 @@ in_place_access scheduler::open_in_place(std::uint32_t block, bool writes, std::
     access.where = b.zero ? in_place_access::source::zero : in_place_access::source::nothing;
   }
   if (writes && access.where == in_place_access::source::host && b.device.valid()) {
+    const byte_count offset = b.device.place.offset;
     drop_copy(block, tier::device);
+    if (follow_.active) {
+      bring_again(block, tier::device, offset);
+    }
   }
   const bool blank = access.where == in_place_access::source::zero || access.where == in_place_access::source::nothing;
   if (writes && blank) {

@@ -269,6 +269,9 @@ class scheduler {
 
   // follow.cpp
   void prepare_start();
+  [[nodiscard]] byte_count room_for_blocks(tier t);
+  [[nodiscard]] bool lies_well(tier t, const replica& r, byte_count planned);
+  void bring_again(std::uint32_t block, tier t, byte_count offset);
   void stop_following();
   void follow();
   void take_next_operation();

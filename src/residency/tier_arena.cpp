@@ -49,9 +49,12 @@ std::optional<extent> tier_arena::allocate(byte_count bytes, occupant who) {
   return place;
 }
 
-std::optional<extent> tier_arena::allocate_lowest(byte_count bytes, occupant who) {
+std::optional<extent> tier_arena::allocate_lowest(byte_count bytes, occupant who, byte_count limit) {
   const byte_count need = rounded(bytes);
   for (const auto& [offset, size] : holes_.holes()) {
+    if (offset + need > limit) {
+      break;
+    }
     if (size >= need) {
       const extent place{offset, need};
       return allocate_at(place, who) ? std::optional(place) : std::nullopt;
@@ -60,11 +63,12 @@ std::optional<extent> tier_arena::allocate_lowest(byte_count bytes, occupant who
   return std::nullopt;
 }
 
-std::optional<extent> tier_arena::allocate_highest(byte_count bytes, occupant who) {
+std::optional<extent> tier_arena::allocate_highest(byte_count bytes, occupant who, byte_count limit) {
   const byte_count need = rounded(bytes);
   for (auto hole = holes_.holes().rbegin(); hole != holes_.holes().rend(); ++hole) {
-    if (hole->second >= need) {
-      const extent place{hole->first + hole->second - need, need};
+    const byte_count end = std::min(hole->first + hole->second, limit);
+    if (end >= hole->first + need) {
+      const extent place{end - need, need};
       return allocate_at(place, who) ? std::optional(place) : std::nullopt;
     }
   }

@@ -167,6 +167,25 @@ TEST(follow, a_pass_in_between_is_served_from_where_things_are) {
   c.expect_right_numbers();
 }
 
+TEST(follow, contents_written_before_every_iteration_do_not_end_it) {
+  chain c(planning_policy::always);
+  ASSERT_TRUE(c.reaches_a_schedule());
+  for (int n = 0; n < 8; ++n) {
+    for (std::uint32_t i = 0; i < layers; ++i) {  // wherever it lies, and with however many copies
+      std::vector<float> w = contents(c.get(), c.weight(i));
+      for (float& x : w) {
+        x += 1.0F;
+      }
+      c.get().write<float>(c.weight(i), w);
+      c.note_added(i, 1.0F);
+    }
+    const iteration_report r = c.iterate();
+    EXPECT_TRUE(r.planned) << n;
+    EXPECT_EQ(r.misses, 0U) << n;
+  }
+  c.expect_right_numbers();
+}
+
 TEST(follow, contents_written_in_between_are_used) {
   chain c(planning_policy::always);
   ASSERT_TRUE(c.reaches_a_schedule());

@@ -37,10 +37,10 @@ class tier_arena {
   [[nodiscard]] byte_count rounded(byte_count bytes) const { return align_up(bytes, holes_.granularity()); }
 
   [[nodiscard]] std::optional<extent> allocate(byte_count bytes, occupant who);
-  /// Takes the lowest place that is free, or the highest. Kept apart so, large and small blocks cut each other's holes
-  /// less.
-  [[nodiscard]] std::optional<extent> allocate_lowest(byte_count bytes, occupant who);
-  [[nodiscard]] std::optional<extent> allocate_highest(byte_count bytes, occupant who);
+  /// Takes the lowest place that is free, or the highest, of those that end by `limit`. Kept apart so, large and small
+  /// blocks cut each other's holes less.
+  [[nodiscard]] std::optional<extent> allocate_lowest(byte_count bytes, occupant who, byte_count limit);
+  [[nodiscard]] std::optional<extent> allocate_highest(byte_count bytes, occupant who, byte_count limit);
   /// Takes exactly this place. False unless the whole of it is free.
   [[nodiscard]] bool allocate_at(extent place, occupant who);
   void free(extent place);
