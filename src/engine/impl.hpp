@@ -8,13 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include <forebay/engine/detail/recompute_advisor.hpp>
 #include <forebay/engine/engine.hpp>
 #include <forebay/memory/topology.hpp>
 
 #include "engine/forecast.hpp"
 #include "engine/layout.hpp"
 #include "engine/planning_state.hpp"
-#include "engine/recompute_advisor.hpp"
 #include "engine/recomputed_order.hpp"
 #include "engine/scheduler.hpp"
 

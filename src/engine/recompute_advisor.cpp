@@ -1,4 +1,4 @@
-#include "engine/recompute_advisor.hpp"
+#include <forebay/engine/detail/recompute_advisor.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -31,7 +31,8 @@ struct iteration_report {
   std::uint32_t recomputations = 0;  ///< of those declared, how many the order of this iteration contained
   bool planned = false;              ///< it followed a schedule of the planner from its first step to its last
   double predicted_seconds = 0.0;    ///< by the plan, from the durations and rates known before; 0 while unknown
-  double bound_seconds = 0.0;        ///< lower bound for durations and rates known before; 0 while unknown
+  /// Lower bound for durations and rates known before, and the same recomputations; 0 while unknown.
+  double bound_seconds = 0.0;
 };
 
 /// How close iterations come to what no schedule can beat, and what stands in the way.
