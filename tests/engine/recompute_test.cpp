@@ -1,7 +1,10 @@
 // Activations that are given up and made again: the same numbers as with all of them kept, whoever leaves the order.
+#include <array>
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -326,6 +329,44 @@ TEST(recompute, whoever_leaves_the_order_finds_what_was_given_up) {
     net.train(4);
     net.train(5);
     EXPECT_EQ(net.weights(), train_resident(4));
+  }
+}
+
+TEST(recompute, threads_that_need_the_same_wait_for_the_one_that_makes_it) {
+  layered net(options_for(recompute_policy::all, planning_policy::off, nullptr));
+  net.start();
+  std::array<std::unique_ptr<stream>, 4> streams;
+  for (auto& s : streams) {
+    s = net.e.device().make_stream(stream_kind::compute);
+  }
+  for (std::uint64_t n = 0; n < 5; ++n) {
+    iteration it = net.e.begin(n);
+    net.begin_layers(it);
+    net.forward(it, 0);
+    const std::uint32_t already = net.made_again;
+    std::array<std::vector<float>, 4> seen;
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      threads.emplace_back([&, i] {
+        const lease l = it.acquire("peek", {reads(net.saved[0])}, *streams[i]);
+        streams[i]->launch(
+            [from = l.data<float>(net.saved[0]), &to = seen[i]] { to.assign(from.begin(), from.end()); });
+      });
+    }
+    for (std::thread& t : threads) {
+      t.join();
+    }
+    it.finish();
+    EXPECT_EQ(net.made_again, already + 1);
+    std::vector<float> w = net.weights()[0];
+    std::vector<float> in(floats, 1.0F);
+    std::vector<float> middle(floats);
+    std::vector<float> saved(floats);
+    make_middle(w, in, middle);
+    make_saved(middle, saved);
+    for (const std::vector<float>& s : seen) {
+      EXPECT_EQ(s, saved);
+    }
   }
 }
 
