@@ -229,9 +229,8 @@ std::vector<configuration> chosen() {
     c.device_eighths = c.host_eighths = eighths;
     c.micro_batches = 1 + 2 * eighths;
     all.push_back(c);
-    c.recompute = forebay::recompute_policy::none;
-    all.push_back(c);
   }
+  all.push_back(with(base, [](configuration& c) { c.recompute = forebay::recompute_policy::none; }));
   all.push_back(with(base, [](configuration& c) { c.io = backend_kind::uring; }));
   all.push_back(with(base, [](configuration& c) { c.io = backend_kind::threads; }));
   all.push_back(with(base, [](configuration& c) { c.prefetch = false; }));
