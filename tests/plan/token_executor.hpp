@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/plan/machine.hpp>
@@ -15,7 +16,8 @@ namespace forebay::plan::test {
 
 /// Runs a schedule several times over as its contract says, many operations at once, which end in random order: engines
 /// take operations in order, memory is granted in order in each tier, and an operation waits for those on the same
-/// item that it depends on. Says what went wrong: an invalid copy, room that never comes, another end than the start.
+/// item that it depends on. Says what went wrong: an invalid copy, room that never comes, too much memory, another end
+/// than the start.
 class token_executor {
  public:
   token_executor(std::mt19937& random, const trace& t, const machine& m, const schedule& s, std::size_t rounds)
@@ -27,8 +29,14 @@ class token_executor {
     }
   }
 
+  /// They end after so many seconds each, by operation, one round after the other, rather than in random order.
+  void take(std::vector<double> seconds) { seconds_ = std::move(seconds); }
+  /// By operation, one round after the other; after run() with durations.
+  [[nodiscard]] const std::vector<double>& ends() const { return ends_; }
+
   /// Nothing when all is well.
   std::string run() {
+    ends_.assign(tasks_.size(), 0.0);
     for (std::size_t i = 0; i < items_.size(); ++i) {
       items_[i].planned = items_[i].real = schedule_.at_start[i];
       items_[i].path = schedule_.stored_on[i];
@@ -51,7 +59,8 @@ class token_executor {
       if (running_.empty()) {
         return ended_ < tasks_.size() ? "nothing runs and nothing can start" : end();
       }
-      const std::size_t pick = random_() % running_.size();
+      const std::size_t pick = next_end();
+      now_ = ends_[running_[pick]];
       finish(running_[pick]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(pick));
     }
@@ -74,6 +83,7 @@ class token_executor {
     copies real = copies::none;
     std::uint32_t path = 0;
     std::array<std::vector<std::size_t>, 3> touches{};  // operations on the tier's copy since it was made
+    std::array<std::vector<std::size_t>, 3> made{};     // by tier: the transfer that made its copy, if one did
     std::vector<std::size_t> all{};                     // since the last change
     std::size_t change = static_cast<std::size_t>(-1);
   };
@@ -84,6 +94,13 @@ class token_executor {
   static std::size_t number(copies tier) { return tier == copies::device ? 0 : (tier == copies::host ? 1 : 2); }
   [[nodiscard]] const trace_step& step_of(const task& t) const { return trace_.steps.at(t.what.index); }
   static copies tier_of(const trace_step& s) { return s.where == place::device ? copies::device : copies::host; }
+  [[nodiscard]] std::size_t next_end() {
+    if (seconds_.empty()) {
+      return random_() % running_.size();
+    }
+    const auto sooner = [this](std::size_t a, std::size_t b) { return ends_[a] < ends_[b]; };
+    return static_cast<std::size_t>(std::min_element(running_.begin(), running_.end(), sooner) - running_.begin());
+  }
   static bool changes(const item_access& a) { return modifies(a.how) || has(a.how, uses::free); }
   static void append(std::vector<std::size_t>& to, const std::vector<std::size_t>& more) {
     to.insert(to.end(), more.begin(), more.end());
@@ -115,10 +132,10 @@ class token_executor {
     const bool one_engine = stored && machine_.half_duplex_storage;
     t.engine =
         2 + (stored ? 2 + 2 * t.what.path + (to == 2 && !one_engine ? 1 : 0) : (t.what.over == link::h2d ? 0U : 1U));
-    append(t.after, i.touches[from]);
+    append(t.after, i.made[from]);  // others may read it meanwhile
     append(t.after, i.touches[to]);
     i.touches[from].push_back(k);
-    i.touches[to] = {k};
+    i.touches[to] = i.made[to] = {k};
     i.planned = i.planned | tiers[to];
     if (to < 2) {
       t.takes[to] = trace_.item_bytes[t.what.index];
@@ -137,13 +154,13 @@ class token_executor {
       if (changes(a)) {
         append(t.after, i.all);
         i.all.clear();
-        i.touches = {};
+        i.touches = i.made = {};
         i.change = k;
         i.planned = has(a.how, uses::free) ? copies::none : tier;
       } else if (i.change != static_cast<std::size_t>(-1)) {
         t.after.push_back(i.change);
       }
-      append(t.after, i.touches[number(tier)]);
+      append(t.after, i.made[number(tier)]);
       i.touches[number(tier)].push_back(k);
       i.all.push_back(k);
     }
@@ -186,6 +203,9 @@ class token_executor {
   void start(std::size_t k) {
     task& t = tasks_[k];
     t.started = true;
+    expect(used_[0] <= capacity(0) && used_[1] <= capacity(1), "more memory is taken than there is");
+    const bool lasts = t.what.what != operation::kind::drop && !seconds_.empty();
+    ends_[k] = now_ + (lasts ? seconds_.at(k) : 0.0);
     if (t.what.what == operation::kind::drop) {
       end_copy(t.what.index, t.what.gone);
       t.ended = true;
@@ -259,6 +279,9 @@ class token_executor {
   std::vector<item_state> items_;
   std::vector<task> tasks_;
   std::vector<std::size_t> running_;
+  std::vector<double> seconds_;
+  std::vector<double> ends_;
+  double now_ = 0.0;
   std::array<byte_count, 2> used_{};
   std::size_t ended_ = 0;
   std::size_t first_ = 0;
