@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   std::string folder = FOREBAY_INSTANCES;
   unsigned parts = 4;
   double effort = 1.0;
+  std::uint32_t generated = 0;
   bool no_quality = false;
   bool no_speed = false;
   bool no_recompute = false;
@@ -76,6 +77,8 @@ int main(int argc, char** argv) {
   app.add_option("--parts", parts, "So many parts of each item in the second column; 1: none")
       ->check(CLI::Range(1, 64));
   app.add_option("--effort", effort, "Of the planner; 1 is about half a second a plan")->check(CLI::NonNegativeNumber);
+  app.add_option("--generate", generated,
+                 "So many further instances of each kind, made from seeds, beside their bounds");
   app.add_flag("--no-quality", no_quality, "Leave the instances out");
   app.add_flag("--no-speed", no_speed, "Leave the speed by size out");
   app.add_flag("--no-recompute", no_recompute, "Leave the choice of what to recompute out");
@@ -86,6 +89,9 @@ int main(int argc, char** argv) {
   }
   if (!no_recompute) {
     sound = forebay::bench::print_recompute(folder, effort, std::cout) && sound;
+  }
+  if (generated > 0) {
+    sound = forebay::bench::print_generated(generated, parts, effort, std::cout) && sound;
   }
   if (!no_speed) {
     sound = forebay::bench::print_speed(effort, std::cout) && sound;

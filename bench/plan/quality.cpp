@@ -8,10 +8,13 @@
 #include <fmt/ostream.h>
 
 #include <forebay/base/clock.hpp>
+#include <forebay/base/error.hpp>
+#include <forebay/plan/bound.hpp>
 #include <forebay/plan/planner.hpp>
 #include <forebay/plan/split.hpp>
 #include <forebay/plan/verify.hpp>
 
+#include "generated.hpp"
 #include "instances.hpp"
 
 namespace forebay::bench {
@@ -98,7 +101,59 @@ bool print_kind(const std::string& folder, const std::string& kind, unsigned par
   return sound;
 }
 
+struct worst_case {
+  double ratio = 0.0;
+  std::string name;
+  double bound = 0.0;
+  double harder = 0.0;  // the ratio with ten times the effort
+};
+
+/// Plans one instance, adds its ratio and remembers the worst. Returns whether the schedule is sound.
+bool plan_generated(const plan::trace& t, const instance& i, bool whole, double effort, column& c, worst_case& worst) {
+  plan::bound_search_options o;
+  o.items_move_whole = whole;
+  const double bound = plan::find_bound(t, i.machine, o).seconds;
+  const outcome one = plan_one(t, i, bound, effort);
+  c.ratios.push_back(one.period / bound);
+  if (c.ratios.back() > worst.ratio) {
+    const outcome more = plan_one(t, i, bound, 10.0 * effort);
+    worst = {c.ratios.back(), i.name, bound, more.period / bound};
+  }
+  return one.sound && one.period >= bound * (1.0 - 1e-8);
+}
+
+void print_worst(std::ostream& out, const worst_case& w) {
+  fmt::print(out, "    worst: {}, bound {:.4g} s, {:.4f} with ten times the effort\n", w.name, w.bound, w.harder);
+}
+
 }  // namespace
+
+bool print_generated(std::uint32_t seeds, unsigned parts, double effort, std::ostream& out) {
+  bool sound = true;
+  for (const char* kind : {"gpt", "random", "adversarial"}) {
+    column whole{"whole items over their bound", {}};
+    column split{fmt::format("in {} parts over theirs", parts), {}};
+    worst_case whole_worst;
+    worst_case split_worst;
+    std::uint32_t without = 0;
+    for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
+      const instance i = generate(kind, seed);
+      try {
+        sound = plan_generated(i.trace, i, true, effort, whole, whole_worst) && sound;
+        const plan::trace t = plan::split_items_evenly(i.trace, parts).parts;
+        sound = plan_generated(t, i, false, effort, split, split_worst) && sound;
+      } catch (const capacity_error&) {
+        ++without;
+      }
+    }
+    fmt::print(out, "\ngenerated {}; no schedule found for {} of {}\n", kind, without, seeds);
+    print_summary(out, whole);
+    print_worst(out, whole_worst);
+    print_summary(out, split);
+    print_worst(out, split_worst);
+  }
+  return sound;
+}
 
 bool print_quality(const std::string& folder, unsigned parts, double effort, std::ostream& out) {
   fmt::print(out,
