@@ -1,12 +1,13 @@
 # forebay_module(<name> [DEPENDS <module>...] [LIBRARIES <third party>...])
 #
-# One static library per module, src/<name>/**.cpp -> forebay_<name>, so that a test links its own module and the rows
+# One static library per module, src/<name>/**.cpp -> forebay_<name> (a_b is of the folder a/b), so that a test links its own module and the rows
 # below it and nothing above. These archives never leave the build tree: forebay::forebay is made of their objects.
 function(forebay_module name)
   cmake_parse_arguments(arg "" "" "DEPENDS;LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp ${name}/detail/*.cpp)
-  if(name STREQUAL cuda)
-    file(GLOB cuda_sources CONFIGURE_DEPENDS ${name}/*.cu ${name}/detail/*.cu)
+  string(REPLACE "_" "/" folder ${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/detail/*.cpp)
+  if(folder MATCHES "cuda$")
+    file(GLOB cuda_sources CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/detail/*.cu)
     list(APPEND sources ${cuda_sources})
   endif()
   list(TRANSFORM arg_DEPENDS PREPEND forebay_)

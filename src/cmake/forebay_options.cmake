@@ -52,7 +52,7 @@ target_compile_options(
             $<$<COMPILE_LANGUAGE:CUDA>:${forebay_cuda_warnings}>
             # Same numbers everywhere: fused multiply-adds only where the source says so.
             $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-            $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>
+            $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;-Xcompiler=-ffp-contract=off;--expt-relaxed-constexpr>
             $<$<COMPILE_LANGUAGE:CXX>:${forebay_sanitizer_flags}>)
 target_link_options(forebay_flags INTERFACE ${forebay_sanitizer_flags})
 

@@ -25,11 +25,14 @@ struct adamw::impl {
 
   void decide_place(const order& steps);
   [[nodiscard]] bool on_device() const { return where == place::device; }
+  /// Whether the device's memory is out of the host's reach, so that `options.kernels` compute there.
+  [[nodiscard]] bool beyond_host() const { return !owner.device().host_addressable(); }
   [[nodiscard]] lease acquire(iteration& in, const subgroup_step& step);
   template <typename Work>
   void compute(const subgroup_step& step, Work work);
   void wait_for_device();
   void sum_gradients(iteration& in);
+  void enqueue_leaf_sums(const subgroup& group, const lease& held);
   void discard_gradients(iteration& in);
   void update_parameters(iteration& in, float clip);
   void update_subgroup(iteration& in, const subgroup& group);
@@ -42,7 +45,9 @@ struct adamw::impl {
   detail::update_pool pool;
   place where = place::host;
   std::vector<subgroup> groups;
-  std::vector<double> sums;  ///< of squares, one a gradient
+  std::vector<double> sums;    ///< of squares, one a gradient
+  std::vector<double> leaves;  ///< of all gradients, in order, where kernels sum them
+  std::vector<std::size_t> first_leaf;
   adamw_coefficients with_decay;
   adamw_coefficients without_decay;
   std::uint64_t steps_done = 0;
@@ -53,14 +58,20 @@ struct adamw::impl {
 adamw::impl::impl(engine& owner_, const std::vector<adamw_parameter>& parameters, const adamw_options& options_)
     : owner(owner_), options(options_), pool(options_.threads), timeline(owner_.timeline()) {
   detail::check_options(options);
-  if (options.where == adamw_options::location::device && !owner.device().host_addressable()) {
+  if (options.where == adamw_options::location::device && beyond_host() && options.kernels == nullptr) {
     throw unsupported_error("adamw: the host cannot compute in the memory of " + owner.device().name() +
-                            "; use location::host or automatic");
+                            "; give it kernels, or use location::host or automatic");
   }
   entries = detail::register_states(owner, parameters);
   sums.resize(entries.size());
+  std::size_t leaf_count = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     index.emplace(entries[i].parameter, i);
+    first_leaf.push_back(leaf_count);
+    leaf_count += entries[i].leaves;
+  }
+  if (beyond_host()) {
+    leaves.resize(leaf_count);
   }
   if (timeline != nullptr) {
     lane = timeline->lane("optimizer");
@@ -76,10 +87,12 @@ adamw::impl::~impl() {
 }
 
 void adamw::impl::decide_place(const order& steps) {
-  const bool device = options.where == adamw_options::location::device ||
-                      (options.where == adamw_options::location::automatic && detail::fits_device(owner, steps));
+  const bool able = !beyond_host() || options.kernels != nullptr;
+  const bool device =
+      options.where == adamw_options::location::device ||
+      (options.where == adamw_options::location::automatic && able && detail::fits_device(owner, steps));
   where = device ? place::device : place::host;
-  groups = detail::make_subgroups(entries, options.subgroup_bytes, where);
+  groups = detail::make_subgroups(entries, {options.subgroup_bytes, where, device && beyond_host()});
 }
 
 /// By its place in the engine's order where it has one, by its description otherwise (while recording, or when the
@@ -119,6 +132,10 @@ void adamw::impl::wait_for_device() {
 void adamw::impl::sum_gradients(iteration& in) {
   for (const subgroup& group : groups) {
     const lease held = acquire(in, group.norm);
+    if (on_device() && beyond_host()) {
+      enqueue_leaf_sums(group, held);
+      continue;
+    }
     std::vector<norm_item> items;
     items.reserve(group.count);
     for (std::size_t i = group.first; i < group.first + group.count; ++i) {
@@ -127,6 +144,26 @@ void adamw::impl::sum_gradients(iteration& in) {
     compute(group.norm, [this, items = std::move(items)] { detail::norm_all(items, pool); });
   }
   wait_for_device();
+  if (on_device() && beyond_host()) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      sums[i] = tree_sum(std::span(leaves).subspan(first_leaf[i], entries[i].leaves));
+    }
+  }
+}
+
+/// The leaves are summed where the gradients are; the trees above them, a few kilobytes, on the host.
+void adamw::impl::enqueue_leaf_sums(const subgroup& group, const lease& held) {
+  stream& on = owner.compute_stream();
+  const std::span<std::byte> workspace = held.workspace();
+  const std::span<double> room(reinterpret_cast<double*>(workspace.data()), workspace.size() / sizeof(double));
+  const std::size_t first = first_leaf[group.first];
+  std::size_t count = 0;
+  for (std::size_t i = group.first; i < group.first + group.count; ++i) {
+    options.kernels->leaf_sums(on, held.data<float>(entries[i].gradient), room.subspan(count, entries[i].leaves));
+    count += entries[i].leaves;
+  }
+  on.copy(std::as_writable_bytes(std::span(leaves).subspan(first, count)).data(), workspace.data(),
+          count * sizeof(double), copy_direction::device_to_host);
 }
 
 void adamw::impl::discard_gradients(iteration& in) {
@@ -149,6 +186,14 @@ void adamw::impl::update_parameters(iteration& in, float clip) {
 
 void adamw::impl::update_subgroup(iteration& in, const subgroup& group) {
   const lease held = acquire(in, group.update);
+  if (on_device() && beyond_host()) {
+    for (std::size_t i = group.first; i < group.first + group.count; ++i) {
+      const adamw_entry& e = entries[i];
+      options.kernels->update(owner.compute_stream(), held.data<float>(e.parameter), held.data<float>(e.gradient),
+                              held.data<float>(e.m), held.data<float>(e.v), e.decay ? with_decay : without_decay);
+    }
+    return;
+  }
   std::vector<update_item> items;
   items.reserve(group.count);
   for (std::size_t i = group.first; i < group.first + group.count; ++i) {

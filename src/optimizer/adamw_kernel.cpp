@@ -4,6 +4,7 @@
 #include <forebay/base/contract.hpp>
 #include <forebay/base/error.hpp>
 #include <forebay/optimizer/adamw_kernel.hpp>
+#include <forebay/optimizer/kernel_bodies.hpp>
 #include <optimizer/kernels.hpp>
 
 namespace forebay {
@@ -36,15 +37,9 @@ void require(simd_level level) {
 }
 
 void adamw_scalar(const adamw_arrays& a, const adamw_coefficients& c) noexcept {
+  const kernels::adamw_step step{a.parameter, a.gradient, a.m, a.v, c};
   for (std::size_t i = 0; i < a.size; ++i) {
-    const double g = c.clip * a.gradient[i];
-    const double m = c.beta1 * a.m[i] + c.one_minus_beta1 * g;
-    const double v = c.beta2 * a.v[i] + (c.one_minus_beta2 * g) * g;
-    const double change = m / (std::sqrt(v) * c.root_correction + c.eps);
-    const double p = c.keep * a.parameter[i] - c.rate * change;
-    a.m[i] = static_cast<float>(m);
-    a.v[i] = static_cast<float>(v);
-    a.parameter[i] = static_cast<float>(p);
+    step(i);
   }
 }
 

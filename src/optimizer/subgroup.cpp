@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <forebay/optimizer/detail/subgroup.hpp>
+#include <forebay/optimizer/gradient_norm.hpp>
 #include <forebay/plan/packing.hpp>
 
 namespace forebay::detail {
@@ -60,9 +61,10 @@ tensor_id add_zero(engine& owner, const tensor_spec& parameter, const char* suff
   return state;
 }
 
-void describe_steps(subgroup& group, const std::vector<adamw_entry>& entries, std::size_t number, place where) {
+void describe_steps(subgroup& group, const std::vector<adamw_entry>& entries, std::size_t number,
+                    const subgroup_options& how) {
   step_options options;
-  options.where = where;
+  options.where = how.where;
   options.phase = "update";
   group.norm = {fmt::format("norm {}", number), {}, options, {}};
   group.update = {fmt::format("update {}", number), {}, options, {}};
@@ -74,6 +76,9 @@ void describe_steps(subgroup& group, const std::vector<adamw_entry>& entries, st
         group.update.accesses.end(),
         {writes(e.parameter), {e.gradient, uses::read | uses::free}, writes(e.m), writes(e.v)});
     group.discard.accesses.push_back(frees(e.gradient));
+    if (how.device_leaves) {
+      group.norm.options.workspace += e.leaves * sizeof(double);
+    }
   }
 }
 
@@ -97,6 +102,7 @@ std::vector<adamw_entry> register_states(engine& owner, const std::vector<adamw_
     e.v = add_zero(owner, spec, ".v");
     e.decay = p.decay;
     e.bytes = 4 * spec.bytes();
+    e.leaves = norm_leaves(spec.bytes() / sizeof(float));
     e.gradient_name = owner.spec(p.gradient).name;
     entries.push_back(std::move(e));
   }
@@ -118,11 +124,11 @@ void check_options(const adamw_options& options) {
   expect(not_negative(options.clip_norm), "clip_norm", options.clip_norm, "finite and at least 0 (0: no clipping)");
 }
 
-std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, byte_count limit, place where) {
+std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, const subgroup_options& options) {
   std::vector<subgroup> groups;
   byte_count held = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (groups.empty() || held + entries[i].bytes > limit) {
+    if (groups.empty() || held + entries[i].bytes > options.limit) {
       groups.push_back({i, 0, {}, {}, {}});
       held = 0;
     }
@@ -130,15 +136,12 @@ std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, by
     held += entries[i].bytes;
   }
   for (std::size_t k = 0; k < groups.size(); ++k) {
-    describe_steps(groups[k], entries, k, where);
+    describe_steps(groups[k], entries, k, options);
   }
   return groups;
 }
 
 bool fits_device(engine& owner, const order& steps) {
-  if (!owner.device().host_addressable()) {
-    return false;
-  }
   // As if nothing were packed: each tensor, and the workspace, starts a block of its own.
   const auto padded = [](byte_count bytes) { return align_up(bytes, plan::block_alignment); };
   byte_count need = 0;

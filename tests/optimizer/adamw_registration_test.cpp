@@ -125,7 +125,7 @@ TEST(subgroups, are_contiguous_runs_up_to_the_limit) {
   }
   std::vector<std::size_t> counts;
   std::size_t next = 0;
-  for (const detail::subgroup& g : detail::make_subgroups(entries, 60, place::host)) {
+  for (const detail::subgroup& g : detail::make_subgroups(entries, {.limit = 60})) {
     EXPECT_EQ(g.first, next);
     next += g.count;
     counts.push_back(g.count);

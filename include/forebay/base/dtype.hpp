@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <forebay/base/bytes.hpp>
+#include <forebay/base/host_device.hpp>
 
 namespace forebay {
 
@@ -13,13 +14,15 @@ struct bf16 {
   std::uint16_t bits = 0;
 
   bf16() = default;
-  explicit bf16(float value) noexcept {
+  FOREBAY_HOST_DEVICE explicit bf16(float value) noexcept {
     const auto b = std::bit_cast<std::uint32_t>(value);
     const bool nan = (b & 0x7fffffffU) > 0x7f800000U;
     bits = nan ? static_cast<std::uint16_t>((b >> 16U) | 0x40U)
                : static_cast<std::uint16_t>((b + 0x7fffU + ((b >> 16U) & 1U)) >> 16U);
   }
-  [[nodiscard]] explicit operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
+  [[nodiscard]] FOREBAY_HOST_DEVICE explicit operator float() const noexcept {
+    return std::bit_cast<float>(std::uint32_t{bits} << 16U);
+  }
 };
 
 enum class dtype : std::uint8_t { f32, bf16, f16, f64, i64, i32, u8 };

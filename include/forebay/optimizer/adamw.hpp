@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <forebay/engine/engine.hpp>
+#include <forebay/optimizer/device_update.hpp>
 
 namespace forebay {
 
@@ -22,6 +23,7 @@ struct adamw_options {
   unsigned threads = 0;  ///< of the update's TBB arena; 0: all usable CPUs. Never changes a bit of the result
   enum class location : std::uint8_t { automatic, host, device };
   location where = location::automatic;  ///< automatic: on the device's stream when all tensors fit there
+  device_update* kernels = nullptr;      ///< for a device whose memory the host can't address; outlives the optimizer
 };
 
 struct adamw_parameter {

@@ -16,7 +16,8 @@ struct adamw_entry {
   tensor_id m;
   tensor_id v;
   bool decay = true;
-  byte_count bytes = 0;  ///< of the four together
+  byte_count bytes = 0;    ///< of the four together
+  std::size_t leaves = 0;  ///< of the gradient's norm
   std::string gradient_name;
 };
 
@@ -45,12 +46,18 @@ struct subgroup {
 /// \throws usage_error naming the option that is out of range.
 void check_options(const adamw_options& options);
 
-/// Runs of entries of at most `limit` bytes together; an entry larger than that is a run of its own.
-[[nodiscard]] std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, byte_count limit,
-                                                   place where);
+/// How the steps of an update are made.
+struct subgroup_options {
+  byte_count limit = 0;  ///< of an entry's tensors together
+  place where = place::host;
+  bool device_leaves = false;  ///< norm steps leave the leaves' sums in a workspace
+};
 
-/// Whether all of the engine's tensors and the largest workspace of the order fit its device tier at once, and the
-/// host's code can compute there.
+/// Runs of entries of at most `limit` bytes together; an entry larger than that is a run of its own.
+[[nodiscard]] std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries,
+                                                   const subgroup_options& options);
+
+/// Whether all of the engine's tensors and the largest workspace of the order fit its device tier at once.
 [[nodiscard]] bool fits_device(engine& owner, const order& steps);
 
 }  // namespace forebay::detail
