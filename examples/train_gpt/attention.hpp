@@ -3,21 +3,10 @@
 #include <cstddef>
 #include <span>
 
-#include "matmul.hpp"
+#include "operations.hpp"
 #include "scratch.hpp"
 
 namespace train_gpt {
-
-/// The sizes that the steps of one micro-batch work with.
-struct batch_shape {
-  std::size_t sequences = 0;
-  std::size_t context = 0;  ///< tokens of a sequence
-  std::size_t width = 0;
-  std::size_t heads = 0;  ///< divides the width
-
-  [[nodiscard]] std::size_t tokens() const { return sequences * context; }
-  [[nodiscard]] std::size_t head_width() const { return width / heads; }
-};
 
 template <typename T>
 struct attention_weights {
@@ -42,18 +31,19 @@ struct attention_saved {
 /// y = x + out(attention(norm(x))), causal, for x and y of [tokens, width].
 template <typename T>
 void attention_forward(const batch_shape& shape, const attention_weights<T>& weights, std::span<const T> x,
-                       std::span<T> y, const attention_saved<T>& saved, matmul<T>& multiply, scratch memory);
+                       std::span<T> y, const attention_saved<T>& saved, operations<T>& compute, scratch memory);
 
 /// `gradient` holds dy and becomes dx. Weight gradients are added to when `accumulate`, else set.
 template <typename T>
 void attention_backward(const batch_shape& shape, const attention_weights<T>& weights, std::span<const T> x,
                         const attention_saved<const T>& saved, std::span<T> gradient,
-                        const attention_gradients<T>& gradients, bool accumulate, matmul<T>& multiply, scratch memory);
+                        const attention_gradients<T>& gradients, bool accumulate, operations<T>& compute,
+                        scratch memory);
 
 /// The workspace that these steps must be given.
 template <typename T>
-[[nodiscard]] std::size_t attention_forward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t attention_forward_scratch(const batch_shape& shape, operations<T>& compute);
 template <typename T>
-[[nodiscard]] std::size_t attention_backward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t attention_backward_scratch(const batch_shape& shape, operations<T>& compute);
 
 }  // namespace train_gpt

@@ -4,14 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include "attention.hpp"
-#include "matmul.hpp"
+#include "operations.hpp"
 #include "scratch.hpp"
 
 namespace train_gpt {
-
-/// Text is bytes.
-inline constexpr std::size_t vocabulary = 256;
 
 // Both ends of the model. They share the token embedding: the output head multiplies by its transpose.
 // `tokens` is [sequences, context + 1] bytes: the input of position i is byte i, its target byte i + 1.
@@ -19,11 +15,13 @@ inline constexpr std::size_t vocabulary = 256;
 /// x[token] = token_embedding[byte] + position_embedding[position].
 template <typename T>
 void embedding_forward(const batch_shape& shape, std::span<const std::uint8_t> tokens,
-                       std::span<const T> token_embedding, std::span<const T> position_embedding, std::span<T> x);
+                       std::span<const T> token_embedding, std::span<const T> position_embedding, std::span<T> x,
+                       operations<T>& compute);
 /// Adds to the token embedding's gradient (the head has set it); sets or adds to that of the positions.
 template <typename T>
 void embedding_backward(const batch_shape& shape, std::span<const std::uint8_t> tokens, std::span<const T> gradient,
-                        std::span<T> d_token_embedding, std::span<T> d_position_embedding, bool accumulate);
+                        std::span<T> d_token_embedding, std::span<T> d_position_embedding, bool accumulate,
+                        operations<T>& compute);
 
 template <typename T>
 struct head_weights {
@@ -42,9 +40,9 @@ template <typename T>
 void head_forward_backward(const batch_shape& shape, std::span<const std::uint8_t> tokens,
                            const head_weights<T>& weights, std::span<const T> x, std::span<T> gradient,
                            std::span<T> loss, const head_gradients<T>& gradients, double scale, bool accumulate,
-                           matmul<T>& multiply, scratch memory);
+                           operations<T>& compute, scratch memory);
 
 template <typename T>
-[[nodiscard]] std::size_t head_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t head_scratch(const batch_shape& shape, operations<T>& compute);
 
 }  // namespace train_gpt

@@ -8,7 +8,6 @@
 
 #include "initialise.hpp"
 #include "interrupt.hpp"
-#include "parallel.hpp"
 
 namespace train_gpt {
 namespace {
@@ -95,8 +94,7 @@ void engine_trainer::enqueue(const model_step& step, const forebay::lease& lease
   for (const model_access& access : step.accesses) {
     buffers.push_back(lease.bytes(ids_[access.tensor]));
   }
-  stream.launch([&step, buffers = std::move(buffers), workspace = lease.workspace()] {
-    prepare_compute_thread();
+  model_.compute().run_on(stream, [&step, buffers = std::move(buffers), workspace = lease.workspace()] {
     step.run(step_memory(step.accesses, buffers, workspace));
   });
 }

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <forebay/base/host_device.hpp>
+
 namespace train_gpt {
 
 /// e^x in double by the C library; in float by a polynomial that the compiler turns into vector code, within 2 ulp.
 /// The argument is clamped to where the result is a normal number; NaN stays NaN.
-[[nodiscard]] inline double exponential(double x) { return std::exp(x); }
-[[nodiscard]] inline float exponential(float x) {
+[[nodiscard]] FOREBAY_HOST_DEVICE inline double exponential(double x) { return std::exp(x); }
+[[nodiscard]] FOREBAY_HOST_DEVICE inline float exponential(float x) {
   constexpr float lowest = -87.0F;
   constexpr float highest = 88.0F;
   constexpr float log2_e = 1.44269504F;
@@ -38,7 +40,7 @@ namespace train_gpt {
 
 /// GELU in its tanh form: x / (1 + exp(-2u)) with u = sqrt(2/pi) (x + 0.044715 x^3).
 template <typename T>
-[[nodiscard]] inline T gelu(T x) {
+[[nodiscard]] FOREBAY_HOST_DEVICE inline T gelu(T x) {
   constexpr auto two_root = static_cast<T>(1.5957691216057308);  // 2 sqrt(2/pi)
   constexpr auto cubic = static_cast<T>(0.044715);
   return x / (T{1} + exponential(-two_root * (x + cubic * x * x * x)));
@@ -46,7 +48,7 @@ template <typename T>
 
 /// Its derivative: s + x s (1 - s) 2 du/dx, where s = 1 / (1 + exp(-2u)).
 template <typename T>
-[[nodiscard]] inline T gelu_derivative(T x) {
+[[nodiscard]] FOREBAY_HOST_DEVICE inline T gelu_derivative(T x) {
   constexpr auto two_root = static_cast<T>(1.5957691216057308);
   constexpr auto cubic = static_cast<T>(0.044715);
   const T s = T{1} / (T{1} + exponential(-two_root * (x + cubic * x * x * x)));

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "attention.hpp"
-#include "matmul.hpp"
+#include "operations.hpp"
 #include "scratch.hpp"
 
 namespace train_gpt {
@@ -35,31 +34,31 @@ struct mlp_down_gradients {
 /// hidden = up(norm(x)), before the GELU: [tokens, 4 width].
 template <typename T>
 void mlp_up_forward(const batch_shape& shape, const mlp_up_weights<T>& weights, std::span<const T> x,
-                    std::span<T> hidden, matmul<T>& multiply, scratch memory);
+                    std::span<T> hidden, operations<T>& compute, scratch memory);
 /// y = x + down(gelu(hidden)).
 template <typename T>
 void mlp_down_forward(const batch_shape& shape, const mlp_down_weights<T>& weights, std::span<const T> hidden,
-                      std::span<const T> x, std::span<T> y, matmul<T>& multiply, scratch memory);
+                      std::span<const T> x, std::span<T> y, operations<T>& compute, scratch memory);
 
 /// From dy to the gradient of `hidden`. dy itself is also the gradient of the residual x and stays.
 template <typename T>
 void mlp_down_backward(const batch_shape& shape, const mlp_down_weights<T>& weights, std::span<const T> hidden,
                        std::span<const T> gradient, std::span<T> d_hidden, const mlp_down_gradients<T>& gradients,
-                       bool accumulate, matmul<T>& multiply, scratch memory);
+                       bool accumulate, operations<T>& compute, scratch memory);
 /// Adds to `gradient` (dy) what comes through the hidden layer: dx.
 template <typename T>
 void mlp_up_backward(const batch_shape& shape, const mlp_up_weights<T>& weights, std::span<const T> x,
                      std::span<const T> d_hidden, std::span<T> gradient, const mlp_up_gradients<T>& gradients,
-                     bool accumulate, matmul<T>& multiply, scratch memory);
+                     bool accumulate, operations<T>& compute, scratch memory);
 
 /// The workspace that these steps must be given.
 template <typename T>
-[[nodiscard]] std::size_t mlp_up_forward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t mlp_up_forward_scratch(const batch_shape& shape, operations<T>& compute);
 template <typename T>
-[[nodiscard]] std::size_t mlp_down_forward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t mlp_down_forward_scratch(const batch_shape& shape, operations<T>& compute);
 template <typename T>
-[[nodiscard]] std::size_t mlp_down_backward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t mlp_down_backward_scratch(const batch_shape& shape, operations<T>& compute);
 template <typename T>
-[[nodiscard]] std::size_t mlp_up_backward_scratch(const batch_shape& shape, matmul<T>& multiply);
+[[nodiscard]] std::size_t mlp_up_backward_scratch(const batch_shape& shape, operations<T>& compute);
 
 }  // namespace train_gpt

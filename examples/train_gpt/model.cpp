@@ -54,8 +54,8 @@ std::span<std::byte> step_memory::find(tensor_index tensor) const {
 }
 
 template <typename T>
-model<T>::model(const model_shape& shape)
-    : shape_(shape), tensors_(shape, forebay::dtype_of<T>::value), multiply_(std::make_unique<matmul<T>>()) {
+model<T>::model(const model_shape& shape, std::unique_ptr<operations<T>> compute)
+    : shape_(shape), tensors_(shape, forebay::dtype_of<T>::value), compute_(std::move(compute)) {
   for (std::size_t i = 0; i < shape.micro_batches; ++i) {
     add_micro_batch(i);
   }
@@ -92,13 +92,14 @@ void model<T>::add_embedding_forward(std::size_t micro_batch) {
   const tensor_index of_token = tensors_.token_embedding;
   const tensor_index of_position = tensors_.position_embedding;
   const tensor_index out = tensors_.layers.front().in;
+  operations<T>* const compute = compute_.get();
   steps_.push_back({"embedding forward",
                     "forward",
                     {reads(tokens), reads(of_token), reads(of_position), creates(out)},
                     0,
                     [=](const step_memory& m) {
                       embedding_forward<T>(s, m.of<const std::uint8_t>(tokens), m.of<const T>(of_token),
-                                           m.of<const T>(of_position), m.of<T>(out));
+                                           m.of<const T>(of_position), m.of<T>(out), *compute);
                     }});
 }
 
@@ -106,16 +107,16 @@ template <typename T>
 void model<T>::add_attention_forward(std::size_t layer) {
   const batch_shape s = shape_.of_batch();
   const layer_tensors t = tensors_.layers[layer];
-  matmul<T>* const multiply = multiply_.get();
+  operations<T>* const compute = compute_.get();
   steps_.push_back({fmt::format("h.{} attention forward", layer),
                     "forward",
                     {reads(t.in), reads(t.attention_gain), reads(t.attention_bias), reads(t.qkv_weight),
                      reads(t.qkv_bias), reads(t.out_weight), reads(t.out_bias), creates(t.qkv), creates(t.log_sums),
                      creates(t.mixed), creates(t.middle)},
-                    attention_forward_scratch<T>(s, *multiply),
+                    attention_forward_scratch<T>(s, *compute),
                     [=](const step_memory& m) {
                       attention_forward<T>(s, attention_weights_of<T>(t, m), m.of<const T>(t.in), m.of<T>(t.middle),
-                                           {m.of<T>(t.qkv), m.of<T>(t.log_sums), m.of<T>(t.mixed)}, *multiply,
+                                           {m.of<T>(t.qkv), m.of<T>(t.log_sums), m.of<T>(t.mixed)}, *compute,
                                            m.workspace());
                     }});
 }
@@ -125,25 +126,25 @@ void model<T>::add_mlp_forward(std::size_t layer) {
   const batch_shape s = shape_.of_batch();
   const layer_tensors t = tensors_.layers[layer];
   const tensor_index out = after(layer);
-  matmul<T>* const multiply = multiply_.get();
+  operations<T>* const compute = compute_.get();
   steps_.push_back(
       {fmt::format("h.{} mlp up forward", layer),
        "forward",
        {reads(t.middle), reads(t.mlp_gain), reads(t.mlp_bias), reads(t.up_weight), reads(t.up_bias), creates(t.hidden)},
-       mlp_up_forward_scratch<T>(s, *multiply),
+       mlp_up_forward_scratch<T>(s, *compute),
        [=](const step_memory& m) {
          mlp_up_forward<T>(s,
                            {m.of<const T>(t.mlp_gain), m.of<const T>(t.mlp_bias), m.of<const T>(t.up_weight),
                             m.of<const T>(t.up_bias)},
-                           m.of<const T>(t.middle), m.of<T>(t.hidden), *multiply, m.workspace());
+                           m.of<const T>(t.middle), m.of<T>(t.hidden), *compute, m.workspace());
        }});
   steps_.push_back({fmt::format("h.{} mlp down forward", layer),
                     "forward",
                     {reads(t.hidden), reads(t.middle), reads(t.down_weight), reads(t.down_bias), creates(out)},
-                    mlp_down_forward_scratch<T>(s, *multiply),
+                    mlp_down_forward_scratch<T>(s, *compute),
                     [=](const step_memory& m) {
                       mlp_down_forward<T>(s, {m.of<const T>(t.down_weight), m.of<const T>(t.down_bias)},
-                                          m.of<const T>(t.hidden), m.of<const T>(t.middle), m.of<T>(out), *multiply,
+                                          m.of<const T>(t.hidden), m.of<const T>(t.middle), m.of<T>(out), *compute,
                                           m.workspace());
                     }});
 }
@@ -154,13 +155,13 @@ void model<T>::add_head(std::size_t micro_batch) {
   const bool accumulate = micro_batch > 0;
   const double scale = 1.0 / static_cast<double>(shape_.tokens());
   const tensor_table& t = tensors_;
-  matmul<T>* const multiply = multiply_.get();
+  operations<T>* const compute = compute_.get();
   steps_.push_back({"head", "backward",
                     with_gradients({consumes(t.final_in), reads(t.tokens[micro_batch]), reads(t.final_gain),
                                     reads(t.final_bias), reads(t.token_embedding), creates(t.stream_gradient),
                                     accumulate ? writes(t.loss) : creates(t.loss)},
                                    t, {t.final_gain, t.final_bias, t.token_embedding}, accumulate),
-                    head_scratch<T>(s, *multiply),
+                    head_scratch<T>(s, *compute),
                     [=, tokens = t.tokens[micro_batch], gain = t.final_gain, bias = t.final_bias,
                      embedding = t.token_embedding, d_gain = t.gradient(t.final_gain),
                      d_bias = t.gradient(t.final_bias), d_embedding = t.gradient(t.token_embedding), in = t.final_in,
@@ -169,7 +170,7 @@ void model<T>::add_head(std::size_t micro_batch) {
                                                {m.of<const T>(gain), m.of<const T>(bias), m.of<const T>(embedding)},
                                                m.of<const T>(in), m.of<T>(out), m.of<T>(loss),
                                                {m.of<T>(d_gain), m.of<T>(d_bias), m.of<T>(d_embedding)}, scale,
-                                               accumulate, *multiply, m.workspace());
+                                               accumulate, *compute, m.workspace());
                     }});
 }
 
@@ -180,29 +181,29 @@ void model<T>::add_mlp_backward(std::size_t layer, bool accumulate) {
   const auto grad = [n = tensors_.parameters().size()](tensor_index p) { return p + n; };
   const tensor_index stream = tensors_.stream_gradient;
   const tensor_index d_hidden = tensors_.d_hidden;
-  matmul<T>* const multiply = multiply_.get();
+  operations<T>* const compute = compute_.get();
   steps_.push_back(
       {fmt::format("h.{} mlp down backward", layer), "backward",
        with_gradients({consumes(t.hidden), reads(stream), reads(t.down_weight), reads(t.down_bias), creates(d_hidden)},
                       tensors_, {t.down_weight, t.down_bias}, accumulate),
-       mlp_down_backward_scratch<T>(s, *multiply), [=](const step_memory& m) {
+       mlp_down_backward_scratch<T>(s, *compute), [=](const step_memory& m) {
          mlp_down_backward<T>(s, {m.of<const T>(t.down_weight), m.of<const T>(t.down_bias)}, m.of<const T>(t.hidden),
                               m.of<const T>(stream), m.of<T>(d_hidden),
-                              {m.of<T>(grad(t.down_weight)), m.of<T>(grad(t.down_bias))}, accumulate, *multiply,
+                              {m.of<T>(grad(t.down_weight)), m.of<T>(grad(t.down_bias))}, accumulate, *compute,
                               m.workspace());
        }});
   steps_.push_back({fmt::format("h.{} mlp up backward", layer), "backward",
                     with_gradients({consumes(t.middle), consumes(d_hidden), writes(stream), reads(t.mlp_gain),
                                     reads(t.mlp_bias), reads(t.up_weight), reads(t.up_bias)},
                                    tensors_, {t.mlp_gain, t.mlp_bias, t.up_weight, t.up_bias}, accumulate),
-                    mlp_up_backward_scratch<T>(s, *multiply), [=](const step_memory& m) {
+                    mlp_up_backward_scratch<T>(s, *compute), [=](const step_memory& m) {
                       mlp_up_backward<T>(s,
                                          {m.of<const T>(t.mlp_gain), m.of<const T>(t.mlp_bias),
                                           m.of<const T>(t.up_weight), m.of<const T>(t.up_bias)},
                                          m.of<const T>(t.middle), m.of<const T>(d_hidden), m.of<T>(stream),
                                          {m.of<T>(grad(t.mlp_gain)), m.of<T>(grad(t.mlp_bias)),
                                           m.of<T>(grad(t.up_weight)), m.of<T>(grad(t.up_bias))},
-                                         accumulate, *multiply, m.workspace());
+                                         accumulate, *compute, m.workspace());
                     }});
 }
 
@@ -212,7 +213,7 @@ void model<T>::add_attention_backward(std::size_t layer, bool accumulate) {
   const layer_tensors t = tensors_.layers[layer];
   const auto grad = [n = tensors_.parameters().size()](tensor_index p) { return p + n; };
   const tensor_index stream = tensors_.stream_gradient;
-  matmul<T>* const multiply = multiply_.get();
+  operations<T>* const compute = compute_.get();
   steps_.push_back(
       {fmt::format("h.{} attention backward", layer), "backward",
        with_gradients({consumes(t.in), consumes(t.qkv), consumes(t.log_sums), consumes(t.mixed), writes(stream),
@@ -221,13 +222,13 @@ void model<T>::add_attention_backward(std::size_t layer, bool accumulate) {
                       tensors_,
                       {t.attention_gain, t.attention_bias, t.qkv_weight, t.qkv_bias, t.out_weight, t.out_bias},
                       accumulate),
-       attention_backward_scratch<T>(s, *multiply), [=](const step_memory& m) {
+       attention_backward_scratch<T>(s, *compute), [=](const step_memory& m) {
          attention_backward<T>(
              s, attention_weights_of<T>(t, m), m.of<const T>(t.in),
              {m.of<const T>(t.qkv), m.of<const T>(t.log_sums), m.of<const T>(t.mixed)}, m.of<T>(stream),
              {m.of<T>(grad(t.attention_gain)), m.of<T>(grad(t.attention_bias)), m.of<T>(grad(t.qkv_weight)),
               m.of<T>(grad(t.qkv_bias)), m.of<T>(grad(t.out_weight)), m.of<T>(grad(t.out_bias))},
-             accumulate, *multiply, m.workspace());
+             accumulate, *compute, m.workspace());
        }});
 }
 
@@ -239,6 +240,7 @@ void model<T>::add_embedding_backward(std::size_t micro_batch) {
   const tensor_index stream = tensors_.stream_gradient;
   const tensor_index d_token = tensors_.gradient(tensors_.token_embedding);
   const tensor_index d_position = tensors_.gradient(tensors_.position_embedding);
+  operations<T>* const compute = compute_.get();
   steps_.push_back(
       {"embedding backward",
        "backward",
@@ -246,7 +248,7 @@ void model<T>::add_embedding_backward(std::size_t micro_batch) {
        0,
        [=](const step_memory& m) {
          embedding_backward<T>(s, m.of<const std::uint8_t>(tokens), m.of<const T>(stream), m.of<T>(d_token),
-                               m.of<T>(d_position), accumulate);
+                               m.of<T>(d_position), accumulate, *compute);
        }});
 }
 

@@ -9,7 +9,7 @@
 
 #include <forebay/plan/order.hpp>
 
-#include "matmul.hpp"
+#include "operations.hpp"
 #include "scratch.hpp"
 #include "tensors.hpp"
 
@@ -69,13 +69,15 @@ template <typename T>
 class model {
  public:
   /// \throws forebay::usage_error on an empty shape, or heads that do not divide the width.
-  explicit model(const model_shape& shape);
+  explicit model(const model_shape& shape, std::unique_ptr<operations<T>> compute = cpu_operations<T>());
 
   [[nodiscard]] const model_shape& shape() const { return shape_; }
   [[nodiscard]] const tensor_table& tensors() const { return tensors_; }
   [[nodiscard]] const std::vector<model_step>& steps() const { return steps_; }
   /// One for each layer and micro-batch: all that its forward steps leave for its backward steps but its input.
   [[nodiscard]] const std::vector<model_recomputation>& recomputations() const { return recomputations_; }
+  /// What the steps compute with.
+  [[nodiscard]] operations<T>& compute() const { return *compute_; }
 
  private:
   void add_micro_batch(std::size_t number);
@@ -91,7 +93,7 @@ class model {
 
   model_shape shape_;
   tensor_table tensors_;
-  std::unique_ptr<matmul<T>> multiply_;
+  std::unique_ptr<operations<T>> compute_;
   std::vector<model_step> steps_;
   std::vector<model_recomputation> recomputations_;
 };
