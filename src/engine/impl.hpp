@@ -84,6 +84,7 @@ struct engine::impl {
   void note_step_seconds();
   [[nodiscard]] double seconds_again(std::uint32_t recomputation, std::uint32_t step) const;
   [[nodiscard]] detail::recompute_question recompute_question(const plan::machine& rates);
+  void set_workspaces_aside(detail::recompute_question& q, const plan::machine& rates) const;
   void reconsider_recomputing(const plan::machine& rates);
   void run_with(const std::vector<bool>& chosen);
   [[nodiscard]] bool is_missing(std::uint32_t tensor);

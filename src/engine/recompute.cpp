@@ -114,19 +114,11 @@ detail::recompute_question engine::impl::recompute_question(const plan::machine&
   if (std::any_of(known_seconds.begin(), known_seconds.end(), [](double s) { return s < 0.0; })) {
     return q;
   }
-  std::array<byte_count, 2> reserve{0, sched->staging_chunks() * options.chunk};
-  std::array<byte_count, 2> largest{};
-  const auto without_workspace = [&](plan::trace_step s, double seconds) {
-    byte_count& most = largest[s.where == place::device ? 0 : 1];
-    most = std::max(most, std::exchange(s.workspace, 0));
-    s.seconds = seconds;
-    return s;
-  };
   const detail::layout plain = lay_out(current);
-  q.base.item_bytes = plain.trace.item_bytes;
+  q.base = plain.trace;
   double whole = 0.0;
   for (std::size_t i = 0; i < known_seconds.size(); ++i) {
-    q.base.steps.push_back(without_workspace(plain.trace.steps[i], known_seconds[i]));
+    q.base.steps[i].seconds = known_seconds[i];
     whole += known_seconds[i];
   }
   const detail::layout made = lay_out(detail::steps_of(again));
@@ -135,22 +127,34 @@ detail::recompute_question engine::impl::recompute_question(const plan::machine&
     plan::recompute_candidate c{again[r].before.index, {}};
     for (std::uint32_t i = 0; i < again[r].steps.size(); ++i) {
       const double seconds = seconds_again(r, i);
-      // What takes nobody knows how long is never worth it.
-      c.steps.push_back(without_workspace(made.trace.steps[next++], seconds < 0.0 ? 2.0 * whole + 1.0 : seconds));
+      c.steps.push_back(made.trace.steps[next++]);
+      c.steps.back().seconds = seconds < 0.0 ? 2.0 * whole + 1.0 : seconds;  // never worth it while nobody knows
     }
     q.candidates.push_back(std::move(c));
   }
-  q.room = rates;
-  for (std::size_t t = 0; t < 2; ++t) {
-    reserve[t] += align_up(largest[t], home_padding(1));
-  }
-  q.room.device_capacity = device_account.capacity() - std::min(reserve[0], device_account.capacity());
-  q.room.host_capacity = host_account.capacity() - std::min(reserve[1], host_account.capacity());
+  set_workspaces_aside(q, rates);
   q.execution.single_caller = true;
   q.execution.iterations_join = true;
   q.effort = options.planning_effort;
   q.planned = options.planning != planning_policy::off;
   return q;
+}
+
+/// The room that is left for blocks beside staging and the largest workspaces, which the steps then don't ask for.
+void engine::impl::set_workspaces_aside(detail::recompute_question& q, const plan::machine& rates) const {
+  std::array<byte_count, 2> largest{};
+  const auto take = [&](plan::trace_step& s) {
+    byte_count& most = largest[s.where == place::device ? 0 : 1];
+    most = std::max(most, align_up(std::exchange(s.workspace, 0), home_padding(1)));
+  };
+  std::for_each(q.base.steps.begin(), q.base.steps.end(), take);
+  for (plan::recompute_candidate& c : q.candidates) {
+    std::for_each(c.steps.begin(), c.steps.end(), take);
+  }
+  largest[1] += sched->staging_chunks() * options.chunk;
+  q.room = rates;
+  q.room.device_capacity = device_account.capacity() - std::min(largest[0], device_account.capacity());
+  q.room.host_capacity = host_account.capacity() - std::min(largest[1], host_account.capacity());
 }
 
 // Called between iterations.
