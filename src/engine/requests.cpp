@@ -214,16 +214,20 @@ void scheduler::serve_block(request& r, const block_access& a) {
     hasten(a.block);
     return;
   }
-  if (b.in_place || b.moving) {
-    hasten(a.block);
+  if (b.in_place) {
     return;
   }
+  // A block on its way to another tier has its room kept here meanwhile: the look-ahead would take it.
   placed outcome = place_block(a.block, t, {need::kind::request, 0});
   if (outcome == placed::no) {
     cancel_unwanted_claims(t);
     outcome = place_block(a.block, t, {need::kind::request, 0});
   }
   r.unplaced = r.unplaced || outcome == placed::no;
+  if (b.moving) {
+    hasten(a.block);
+    return;
+  }
   // The other tier's copy is complete only when the stream that writes it has passed.
   if (outcome == placed::yes && contents && b.writers == 0) {
     start_fetch(a.block, t, 0, false);
