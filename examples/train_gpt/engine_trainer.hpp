@@ -23,6 +23,7 @@ class engine_trainer final : public trainer {
   step_result run(std::uint64_t step, const step_text& text) override;
   [[nodiscard]] std::vector<forebay::tensor_source> state() override;
   [[nodiscard]] forebay::engine_report report() const override { return engine_.report(); }
+  [[nodiscard]] forebay::plan_report analyse() const override { return engine_.analyse(); }
 
   /// The least capacities with which this training runs on these options (whose own capacities may be small).
   [[nodiscard]] static forebay::tier_bytes minimum_capacity(const model<float>& model,

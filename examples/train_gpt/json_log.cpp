@@ -52,6 +52,13 @@ void json_log::add(std::uint64_t step, const step_result& result) {
 }
 
 void json_log::add(const run_summary& summary) {
+  const forebay::plan_report& plan = summary.plan;
+  nlohmann::ordered_json limits = nlohmann::ordered_json::array();
+  for (const forebay::plan::limit& l : plan.limits) {
+    limits.push_back({{"what", forebay::plan::to_string(l.what)},
+                      {"seconds_if_twice", l.seconds_if_twice},
+                      {"matters_from", l.matters_from}});
+  }
   const forebay::engine_report& memory = summary.memory;
   const nlohmann::ordered_json line{{"summary",
                                      {{"parameters", summary.parameters},
@@ -67,6 +74,12 @@ void json_log::add(const run_summary& summary) {
                                       {"tokens_per_second", summary.tokens_per_second},
                                       {"recomputations", summary.recomputations},
                                       {"recomputable", summary.recomputable},
+                                      {"predicted_seconds", plan.predicted_seconds},
+                                      {"bound_seconds", plan.bound_seconds},
+                                      {"binding", plan.binding},
+                                      {"limits", limits},
+                                      {"schedules_made", plan.schedules_made},
+                                      {"schedules_adopted", plan.schedules_adopted},
                                       {"digest", summary.digest}}}};
   write_line(line.dump());
 }

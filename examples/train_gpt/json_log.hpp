@@ -16,6 +16,7 @@ struct run_summary {
   std::uint64_t parameters = 0;
   forebay::byte_count state_bytes = 0;  ///< of weights, gradients, m and v
   forebay::engine_report memory;
+  forebay::plan_report plan;
   double tokens_per_second = 0.0;
   std::uint64_t recomputations = 0;  ///< of a layer in a micro-batch, in the last step
   std::uint64_t recomputable = 0;    ///< how many there could be

@@ -12,6 +12,21 @@ namespace {
                      forebay::format_bytes(bytes.host), forebay::format_bytes(bytes.storage));
 }
 
+/// What a step takes, what it should and must take, and what would help most.
+[[nodiscard]] std::string describe(const forebay::plan_report& plan) {
+  std::string text = fmt::format("last step {:.3f} s, predicted {:.3f} s, bound {:.3f} s", plan.measured_seconds,
+                                 plan.predicted_seconds, plan.bound_seconds);
+  if (!plan.binding.empty()) {
+    text += "; what binds: " + plan.binding.front();
+  }
+  if (!plan.limits.empty() && plan.limits.front().matters_from > 0.0) {
+    const forebay::plan::limit& l = plan.limits.front();
+    text += fmt::format("; with twice the {} the bound would be {:.3f} s", forebay::plan::to_string(l.what),
+                        l.seconds_if_twice);
+  }
+  return text;
+}
+
 }  // namespace
 
 progress::~progress() { end_line(); }
@@ -45,6 +60,9 @@ void progress::show(const run_summary& summary) {
   if (summary.recomputations > 0) {
     say(fmt::format("computed again in the last step: the activations of {} of {} layers", summary.recomputations,
                     summary.recomputable));
+  }
+  if (summary.plan.bound_seconds > 0.0) {
+    say(describe(summary.plan));
   }
   say("digest of weights and optimizer state: " + summary.digest);
 }

@@ -22,6 +22,7 @@ class resident_trainer final : public trainer {
   step_result run(std::uint64_t step, const step_text& text) override;
   [[nodiscard]] std::vector<forebay::tensor_source> state() override;
   [[nodiscard]] forebay::engine_report report() const override { return {}; }
+  [[nodiscard]] forebay::plan_report analyse() const override { return {}; }
 
  private:
   template <typename Work>

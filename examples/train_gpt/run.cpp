@@ -73,6 +73,11 @@ struct training {
     options.storage = storage_paths(s, folder.get());
     options.io.kind = s.io;
     options.recompute = s.recompute;
+    if (s.planner == planner_choice::off) {
+      options.planning = forebay::planning_policy::off;
+    } else if (s.planner == planner_choice::look_ahead) {
+      options.planner = forebay::planner_kind::look_ahead;
+    }
     options.timeline = timeline.get();
     trainer = std::make_unique<engine_trainer>(model, optimizer, s.seed, std::move(options));
   }
@@ -96,6 +101,7 @@ struct training {
   summary.parameters = t.model.tensors().parameter_elements();
   summary.state_bytes = summary.parameters * 4 * sizeof(float);
   summary.memory = t.trainer->report();
+  summary.plan = t.trainer->analyse();
   summary.tokens_per_second = static_cast<double>(steps * t.model.shape().tokens()) / seconds;
   summary.recomputations = last.cost.recomputations;
   summary.recomputable = t.model.recomputations().size();

@@ -137,6 +137,10 @@ void add_memory_options(CLI::App& app, options& add, settings& s) {
       "--io", s.io,
       {{"auto", backend_kind::automatic}, {"uring", backend_kind::uring}, {"threads", backend_kind::threads}},
       "How files are read and written");
+  add.choice<planner_choice>(
+      "--planner", s.planner,
+      {{"auto", planner_choice::automatic}, {"lookahead", planner_choice::look_ahead}, {"off", planner_choice::off}},
+      "Whose schedule tensors follow: the planner's, or that of a fixed look-ahead to compare it with");
   using forebay::recompute_policy;
   add.choice<recompute_policy>(
       "--recompute", s.recompute,

@@ -15,6 +15,10 @@
 
 namespace train_gpt {
 
+/// Who decides when tensors move: the planner, the fixed two-step look-ahead that it is compared with, or nobody, and
+/// the engine looks ahead as memory allows.
+enum class planner_choice : std::uint8_t { automatic, look_ahead, off };
+
 enum class device_kind : std::uint8_t { automatic, cuda, emulated };
 
 /// What the command line says. The defaults train 25.4 million parameters, 387 MiB with gradients and Adam state, in
@@ -39,6 +43,7 @@ struct settings {
   forebay::byte_count storage_read_rate = 0;  ///< of each path
   forebay::byte_count storage_write_rate = 0;
   forebay::io::backend_kind io = forebay::io::backend_kind::automatic;
+  planner_choice planner = planner_choice::automatic;
   forebay::recompute_policy recompute = forebay::recompute_policy::automatic;
   bool resident = false;
 

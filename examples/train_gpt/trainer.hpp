@@ -45,6 +45,8 @@ class trainer {
   [[nodiscard]] virtual std::vector<forebay::tensor_source> state() = 0;
   /// Capacities, what is used now, peaks and degradations; empty when resident.
   [[nodiscard]] virtual forebay::engine_report report() const = 0;
+  /// How close the last step came to what no schedule can beat, and what limits it; empty when resident.
+  [[nodiscard]] virtual forebay::plan_report analyse() const = 0;
 };
 
 }  // namespace train_gpt

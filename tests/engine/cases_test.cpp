@@ -2,11 +2,14 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <forebay/testing/delayed_device.hpp>
+#include <forebay/testing/fault_script.hpp>
+#include <forebay/testing/io_faults.hpp>
 
 #include "small_engine.hpp"
 
@@ -29,6 +32,19 @@ engine_options with_delays(engine_options o, std::chrono::milliseconds h2d, std:
   o.device = std::make_unique<testing::delayed_device>(std::move(o.device), delays);
   return o;
 }
+
+// With the engine's look-ahead alone, and with a schedule wherever there is one.
+class planned_cases : public ::testing::TestWithParam<planning_policy> {
+ protected:
+  [[nodiscard]] static engine_options options(byte_count device, byte_count host, const scratch_directory& directory) {
+    engine_options o = small_options(device, host, &directory);
+    o.planning = GetParam();
+    o.planning_effort = 0.05;
+    return o;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(planning, planned_cases, ::testing::Values(planning_policy::off, planning_policy::always),
+                         [](const auto& p) { return p.param == planning_policy::off ? "off" : "always"; });
 
 // Evict and fetch back at once, with slow copies: the fetch must not read what the eviction has not written yet.
 TEST(cases, a_fetch_right_behind_an_eviction_sees_the_evicted_bytes) {
@@ -115,11 +131,11 @@ TEST(cases, a_host_step_sees_the_whole_gradient_however_slow_the_copy) {
 }
 
 // Eight layers stream through two staging chunks, however far ahead the engine looks.
-TEST(cases, a_small_staging_pool_throttles_and_never_runs_out) {
+TEST_P(planned_cases, a_small_staging_pool_throttles_and_never_runs_out) {
   const scratch_directory directory;
-  engine_options options = small_options(4 * block, 3 * 64_KiB, &directory);
-  options.staging_chunks = 2;
-  engine e(std::move(options));
+  engine_options small = options(4 * block, 3 * 64_KiB, directory);
+  small.staging_chunks = 2;
+  engine e(std::move(small));
   order o;
   for (int i = 0; i < 8; ++i) {
     o.step("s" + std::to_string(i), {writes(add_floats(e, "layer" + std::to_string(i), block_floats))});
@@ -143,12 +159,12 @@ TEST(cases, a_small_staging_pool_throttles_and_never_runs_out) {
 }
 
 // A tensor of many chunks, and one whose size no alignment divides, pass through one staging chunk.
-TEST(cases, tensors_larger_than_the_staging_chunk_go_through_it_in_pieces) {
+TEST_P(planned_cases, tensors_larger_than_the_staging_chunk_go_through_it_in_pieces) {
   for (const std::uint64_t elements : {std::uint64_t{2} << 20U, std::uint64_t{513'000}}) {
     const scratch_directory directory;
-    engine_options options = small_options(align_up(elements * 4, 4_KiB), 1_MiB, &directory);
-    options.chunk = 1_MiB;
-    engine e(std::move(options));
+    engine_options one_chunk = options(align_up(elements * 4, 4_KiB), 1_MiB, directory);
+    one_chunk.chunk = 1_MiB;
+    engine e(std::move(one_chunk));
     const std::array ids{add_floats(e, "a", elements), add_floats(e, "b", elements)};
     order o;
     o.step("a", {writes(ids[0])});
@@ -177,9 +193,9 @@ TEST(cases, tensors_larger_than_the_staging_chunk_go_through_it_in_pieces) {
 }
 
 // A skipped step, an evaluation in another order, and training again.
-TEST(cases, skipped_steps_and_evaluations_leave_nothing_behind) {
+TEST_P(planned_cases, skipped_steps_and_evaluations_leave_nothing_behind) {
   const scratch_directory directory;
-  engine e(small_options(3 * block, 5 * block + 64_KiB, &directory));
+  engine e(options(3 * block, 5 * block + 64_KiB, directory));
   std::array<tensor_id, 3> weights;
   std::array<tensor_id, 3> acts;
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -223,6 +239,37 @@ TEST(cases, skipped_steps_and_evaluations_leave_nothing_behind) {
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(contents(e, weights[i])[0], trained[i]);
     EXPECT_THROW(static_cast<void>(contents(e, acts[i])), usage_error) << "an activation outlived its iteration";
+  }
+}
+
+// Reads that take as long as the steps: from the second iteration on everything is brought while others compute.
+TEST_P(planned_cases, what_the_next_steps_need_is_on_its_way_before_they_ask) {
+  constexpr std::uint32_t layers = 8;
+  constexpr std::chrono::milliseconds each(20);
+  const scratch_directory directory;
+  testing::io_faults slow(testing::parse_fault_script("delay 20ms read"));
+  engine_options o = options(3 * block, 3 * 64_KiB, directory);
+  slow.install(o.io);
+  engine e(std::move(o));
+  order steps;
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    steps.step("s" + std::to_string(i), {reads(add_floats(e, "layer" + std::to_string(i), block_floats))});
+  }
+  e.set_order(steps);
+  for (const tensor_id t : e.tensors()) {
+    e.write<float>(t, ramp(block_floats, 0.0F));
+  }
+  for (std::uint64_t n = 0; n < 4; ++n) {
+    iteration it = e.begin(n);
+    for (std::uint32_t i = 0; i < layers; ++i) {
+      {
+        const lease l = it.acquire(step_id{i, 0}, e.compute_stream());
+        e.compute_stream().launch([each] { std::this_thread::sleep_for(each); });
+      }
+      e.compute_stream().synchronize();  // callers that run ahead ask sooner than anything could be there
+    }
+    const iteration_report r = it.finish();
+    EXPECT_TRUE(n == 0 || r.misses <= 1) << n << ": " << r.misses;
   }
 }
 

@@ -306,6 +306,43 @@ TEST(storage_cases, the_host_tiers_size_decides_what_is_kept_there) {
   }
 }
 
+// The same with schedules: what an iteration reads is what no tier has room for, to within the blocks that come and go.
+TEST(storage_cases, a_schedule_reads_what_finds_no_room) {
+  constexpr std::uint32_t blocks = 30;
+  constexpr byte_count block = 64_KiB;
+  byte_count before = blocks * block;
+  for (const std::uint32_t room : {4U, 12U, 20U, 28U}) {  // blocks of the host tier
+    const scratch_directory directory;
+    engine_options o = small_options(2 * block, (room + 2) * block, &directory);  // two of them for staging
+    o.planning = planning_policy::always;
+    o.planning_effort = 0.05;
+    engine e(std::move(o));
+    order steps;
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+      steps.step("s" + std::to_string(i), {reads(add_floats(e, "t" + std::to_string(i), block / 4))});
+    }
+    e.set_order(steps);
+    for (const tensor_id t : e.tensors()) {
+      e.write<float>(t, ramp(block / 4, 0.0F));
+    }
+    iteration_report r;
+    for (std::uint64_t n = 0; n < 12; ++n) {
+      iteration it = e.begin(n);
+      for (std::uint32_t i = 0; i < blocks; ++i) {
+        const lease l = it.acquire(step_id{i, 0}, e.compute_stream());
+      }
+      r = it.finish();
+    }
+    EXPECT_TRUE(r.planned) << room;
+    const byte_count least =
+        (blocks - 2 - room) * block;  // in the long run; one iteration may leave a block to the next
+    EXPECT_GE(r.moved.storage_read + block, least) << room;
+    EXPECT_LE(r.moved.storage_read, least + 5 * block) << room;
+    EXPECT_LE(r.moved.storage_read, before) << room;
+    before = r.moved.storage_read;
+  }
+}
+
 TEST(storage_cases, switches_have_the_effect_that_they_name) {
   const auto with = [](const char* script, auto set) {
     const scratch_directory directory;
