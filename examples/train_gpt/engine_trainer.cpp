@@ -31,6 +31,7 @@ namespace {
   options.lr = optimizer.lr;
   options.clip_norm = optimizer.clip;
   options.weight_decay = optimizer.weight_decay;
+  options.kernels = optimizer.kernels;
   options.threads = optimizer.threads;
   options.subgroup_bytes = optimizer.subgroup_bytes;
   return {engine, std::move(parameters), options};

@@ -27,6 +27,13 @@ struct batch_shape {
 /// Text is bytes.
 inline constexpr std::size_t vocabulary = 256;
 
+/// How a GPU multiplies fp32 matrices; sums are fp32.
+enum class matmul_precision : std::uint8_t {
+  fp32,
+  tf32,  ///< factors rounded to 10 bits
+  bf16   ///< factors rounded to 7 bits
+};
+
 /// All that the model computes with, on the CPU or on a GPU. Each call does its work, or enqueues it behind that of the
 /// calls before; the spans are memory of where the work runs. Matrices are row-major without gaps, products excepted.
 /// Nothing depends on addresses (64-byte aligned) or on the number of threads.

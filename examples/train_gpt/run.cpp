@@ -9,7 +9,6 @@
 #include <forebay/base/error.hpp>
 #include <forebay/checkpoint/digest.hpp>
 #include <forebay/checkpoint/safetensors.hpp>
-#include <forebay/device/emulated_device.hpp>
 #include <forebay/telemetry/timeline.hpp>
 #include <memory>
 #include <ostream>
@@ -17,7 +16,9 @@
 #include <system_error>
 #include <utility>
 
+#include "backend.hpp"
 #include "corpus.hpp"
+#include "device_trainer.hpp"
 #include "engine_trainer.hpp"
 #include "interrupt.hpp"
 #include "json_log.hpp"
@@ -28,15 +29,6 @@
 
 namespace train_gpt {
 namespace {
-
-[[nodiscard]] std::unique_ptr<forebay::device> make_device(const settings& s) {
-  if (s.device == device_kind::cuda) {
-    throw forebay::unsupported_error(
-        "--device cuda: this trainer computes on the CPU, in the memory of an emulated device; it has no GPU kernels "
-        "yet. Use --device emulated or auto");
-  }
-  return forebay::emulated_device({s.device_memory, s.h2d_rate, s.d2h_rate});
-}
 
 [[nodiscard]] std::vector<forebay::storage_path> storage_paths(const settings& s, const run_folder* own) {
   std::vector<forebay::storage_path> paths;
@@ -54,17 +46,23 @@ namespace {
 
 /// The trainer and all that must outlive it.
 struct training {
-  explicit training(const settings& s) : model(s.shape) {
-    const optimizer_settings optimizer{s.lr, s.clip, s.weight_decay};
+  explicit training(const settings& s) : model(s.shape, make_operations(s)), kernels(make_update_kernels(s)) {
+    optimizer_settings optimizer{s.lr, s.clip, s.weight_decay};
+    optimizer.kernels = kernels.get();
     if (s.trace) {
       timeline = std::make_unique<forebay::telemetry::timeline>();
+    }
+    if (s.resident && s.device == device_kind::cuda) {
+      trainer = std::make_unique<device_trainer>(
+          model, optimizer, s.seed, [&s](forebay::byte_count capacity) { return make_device(s, capacity); });
+      return;
     }
     if (s.resident) {
       trainer = std::make_unique<resident_trainer>(model, optimizer, s.seed, timeline.get());
       return;
     }
     forebay::engine_options options;
-    options.device = make_device(s);
+    options.device = make_device(s, s.device_memory);
     if (s.storage.empty()) {
       remove_dead_run_folders(std::filesystem::current_path());
       folder = std::make_unique<run_folder>(std::filesystem::current_path());
@@ -83,6 +81,7 @@ struct training {
   }
 
   train_gpt::model<float> model;
+  std::unique_ptr<forebay::device_update> kernels;
   std::unique_ptr<forebay::telemetry::timeline> timeline;
   std::unique_ptr<run_folder> folder;
   std::unique_ptr<train_gpt::trainer> trainer;

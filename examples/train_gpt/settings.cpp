@@ -63,12 +63,12 @@ class options {
 
   template <typename Choice>
   void choice(const std::string& name, Choice& to, const std::map<std::string, Choice>& choices,
-              const std::string& help) {
+              const std::string& help, const std::string& shown = "auto") {
     std::string names;
     for (const auto& [choice_name, value] : choices) {
       names += (names.empty() ? "" : "|") + choice_name;
     }
-    add(name, help, names, "auto", [name, &to, choices, names](const std::string& text) {
+    add(name, help, names, shown, [name, &to, choices, names](const std::string& text) {
       const auto found = choices.find(text);
       if (found == choices.end()) {
         refuse(name, text, "one of " + names);
@@ -128,7 +128,11 @@ void add_memory_options(CLI::App& app, options& add, settings& s) {
   add.choice<device_kind>(
       "--device", s.device,
       {{"auto", device_kind::automatic}, {"cuda", device_kind::cuda}, {"emulated", device_kind::emulated}},
-      "Where the model is trained");
+      "Where the model is trained (auto: emulated)");
+  add.choice<matmul_precision>(
+      "--matmul", s.matmul,
+      {{"fp32", matmul_precision::fp32}, {"tf32", matmul_precision::tf32}, {"bf16", matmul_precision::bf16}},
+      "What a GPU rounds factors of matrix products to", "fp32");
   add.bytes("--h2d-rate", s.h2d_rate, 0, "Limit of the link to the device, per second");
   add.bytes("--d2h-rate", s.d2h_rate, 0, "Limit of the link from the device, per second");
   add.bytes("--storage-read-rate", s.storage_read_rate, 0, "Limit of reads from each storage folder, per second");
@@ -164,6 +168,9 @@ void check_together(const settings& s) {
   constexpr double largest = 0x1p31;
   const auto width = static_cast<double>(s.shape.width);
   const double tokens = static_cast<double>(s.shape.batch) * static_cast<double>(s.shape.context);
+  if (s.matmul != matmul_precision::fp32 && s.device != device_kind::cuda) {
+    throw CLI::ValidationError("--matmul", "tf32 and bf16 are of --device cuda; the CPU multiplies in fp32");
+  }
   if (4.0 * width * width >= largest) {
     refuse("--width", std::to_string(s.shape.width), "small enough: a layer's 4 width^2 weights must be below 2^31");
   }

@@ -11,6 +11,7 @@
 #include <forebay/engine/recomputation.hpp>
 #include <forebay/io/backend.hpp>
 
+#include "operations.hpp"
 #include "tensors.hpp"
 
 namespace train_gpt {
@@ -32,7 +33,8 @@ struct settings {
   float clip = 1.0F;
   float weight_decay = 0.01F;
 
-  device_kind device = device_kind::automatic;
+  device_kind device = device_kind::automatic;  ///< automatic: emulated, which every machine has
+  matmul_precision matmul = matmul_precision::fp32;
   forebay::byte_count device_memory = 64ULL << 20U;
   forebay::byte_count host_memory = 192ULL << 20U;
   std::vector<std::filesystem::path> storage;  ///< empty: a fresh folder under the current one

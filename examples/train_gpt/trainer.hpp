@@ -7,6 +7,7 @@
 
 #include <forebay/checkpoint/tensor_source.hpp>
 #include <forebay/engine/report.hpp>
+#include <forebay/optimizer/device_update.hpp>
 
 namespace train_gpt {
 
@@ -15,6 +16,7 @@ struct optimizer_settings {
   float lr = 1e-3F;
   float clip = 0.0F;  ///< 0: no clipping
   float weight_decay = 0.0F;
+  forebay::device_update* kernels = nullptr;  ///< update in device memory that the host can't address; outlives all
   // Of the engine's update; neither changes a bit.
   unsigned threads = 0;                               ///< 0: all usable CPUs
   forebay::byte_count subgroup_bytes = 16ULL << 20U;  ///< of parameters, gradients, m and v held at once
