@@ -81,7 +81,7 @@ device_trainer::device_trainer(const model<float>& model, const optimizer_settin
   v_ = std::move(p.v);
   leaves_ = std::move(p.leaves);
   workspace_ = p.workspace;
-  device_->fill(device_->arena().data(), std::byte{0}, arena.used());
+  device_->fill(device_->arena().data(), std::byte{0}, arena.used() - forebay::align_up(workspace_.size(), alignment));
   initialise_parameters(model.tensors(), seed,
                         [this](tensor_index t, std::span<const float> values, std::size_t offset) {
                           stream_->copy(tensors_[t].data() + offset * sizeof(float), std::as_bytes(values).data(),
