@@ -112,6 +112,7 @@ inline void expect_bits_of_the_resident_run(const model_shape& shape, std::uint6
     forebay::engine_options o;
     o.device = make_cuda(device);
     o.host.capacity = forebay::byte_count{64} << 20U;
+    o.planning = forebay::planning_policy::off;
     return o;
   };
   constexpr forebay::byte_count plenty = forebay::byte_count{60} << 20U;

@@ -27,7 +27,7 @@ TEST_F(train_gpt_on_gpu, gradients_are_the_cpus_in_bf16) {
 }
 TEST_F(train_gpt_on_gpu, the_engine_gives_the_bits_of_the_resident_run) {
   checks::expect_bits_of_the_resident_run(
-      {.layers = 2, .width = 128, .heads = 4, .context = 64, .batch = 2, .micro_batches = 2}, 6);
+      {.layers = 2, .width = 64, .heads = 4, .context = 32, .batch = 1, .micro_batches = 2}, 3);
 }
 
 }  // namespace
