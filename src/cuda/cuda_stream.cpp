@@ -30,12 +30,14 @@ cudaMemcpyKind kind_of(copy_direction direction) {
 struct callback_call {
   std::shared_ptr<callback_list> list;
   callback_list::ticket ticket;
+  fallback_thread& thread;
 };
 
-// cudaLaunchHostFunc would be skipped after an error of the context; this is called exactly once, come what may.
+// cudaLaunchHostFunc would be skipped after an error of the context; this is called exactly once, come what may. No
+// call of the run-time is permitted here, not even a question, so a thread of ours runs the callback.
 void CUDART_CB run_callback(cudaStream_t, cudaError_t, void* data) {
   const std::unique_ptr<callback_call> call(static_cast<callback_call*>(data));
-  call->list->run_through(call->ticket);
+  call->thread.post([list = call->list, ticket = call->ticket] { list->run_through(ticket); });
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ void cuda_stream::notify(unique_function<void()> callback) {
   const std::scoped_lock lock(mutex_);
   const callback_list::ticket ticket = callbacks_->add(std::move(callback));
   if (!failure_) {
-    auto call = std::make_unique<callback_call>(callback_call{callbacks_, ticket});
+    auto call = std::make_unique<callback_call>(callback_call{callbacks_, ticket, context_.fallback});
     const cudaError_t code = cudaStreamAddCallback(handle_, run_callback, call.get(), 0);
     if (code == cudaSuccess) {
       static_cast<void>(call.release());
