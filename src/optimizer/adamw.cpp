@@ -24,9 +24,10 @@ struct adamw::impl {
   impl& operator=(const impl&) = delete;
 
   void decide_place(const order& steps);
-  [[nodiscard]] bool on_device() const { return where == place::device; }
+  [[nodiscard]] static bool on_device(const subgroup_step& step) { return step.options.where == place::device; }
   /// Whether the device's memory is out of the host's reach, so that `options.kernels` compute there.
   [[nodiscard]] bool beyond_host() const { return !owner.device().host_addressable(); }
+  [[nodiscard]] bool by_kernels(const subgroup& group) const { return group.where == place::device && beyond_host(); }
   [[nodiscard]] lease acquire(iteration& in, const subgroup_step& step);
   template <typename Work>
   void compute(const subgroup_step& step, Work work);
@@ -43,7 +44,6 @@ struct adamw::impl {
   std::vector<adamw_entry> entries;
   std::unordered_map<tensor_id, std::size_t> index;
   detail::update_pool pool;
-  place where = place::host;
   std::vector<subgroup> groups;
   std::vector<double> sums;    ///< of squares, one a gradient
   std::vector<double> leaves;  ///< of all gradients, in order, where kernels sum them
@@ -91,18 +91,18 @@ void adamw::impl::decide_place(const order& steps) {
   const bool device =
       options.where == adamw_options::location::device ||
       (options.where == adamw_options::location::automatic && able && detail::fits_device(owner, steps));
-  where = device ? place::device : place::host;
-  groups = detail::make_subgroups(entries, {options.subgroup_bytes, where, device && beyond_host()});
+  groups =
+      detail::make_subgroups(entries, {options.subgroup_bytes, device ? options.device_share : 0.0, beyond_host()});
 }
 
 /// By its place in the engine's order where it has one, by its description otherwise (while recording, or when the
 /// order was made without it).
 lease adamw::impl::acquire(iteration& in, const subgroup_step& step) {
   if (step.id.valid()) {
-    return on_device() ? in.acquire(step.id, owner.compute_stream()) : in.acquire(step.id);
+    return on_device(step) ? in.acquire(step.id, owner.compute_stream()) : in.acquire(step.id);
   }
-  return on_device() ? in.acquire(step.name, step.accesses, owner.compute_stream(), step.options)
-                     : in.acquire(step.name, step.accesses, step.options);
+  return on_device(step) ? in.acquire(step.name, step.accesses, owner.compute_stream(), step.options)
+                         : in.acquire(step.name, step.accesses, step.options);
 }
 
 /// Runs `work` at once on the host, or in the order of the compute stream.
@@ -115,7 +115,7 @@ void adamw::impl::compute(const subgroup_step& step, Work work) {
       timeline->record({lane, name, start, steady_clock::instance().now(), 0});
     }
   };
-  if (on_device()) {
+  if (on_device(step)) {
     owner.compute_stream().launch(std::move(timed));
   } else {
     timed();
@@ -123,7 +123,8 @@ void adamw::impl::compute(const subgroup_step& step, Work work) {
 }
 
 void adamw::impl::wait_for_device() {
-  if (on_device()) {
+  const auto on_it = [](const subgroup& group) { return group.where == place::device; };
+  if (std::any_of(groups.begin(), groups.end(), on_it)) {
     owner.compute_stream().synchronize();
   }
 }
@@ -132,7 +133,7 @@ void adamw::impl::wait_for_device() {
 void adamw::impl::sum_gradients(iteration& in) {
   for (const subgroup& group : groups) {
     const lease held = acquire(in, group.norm);
-    if (on_device() && beyond_host()) {
+    if (by_kernels(group)) {
       enqueue_leaf_sums(group, held);
       continue;
     }
@@ -144,8 +145,8 @@ void adamw::impl::sum_gradients(iteration& in) {
     compute(group.norm, [this, items = std::move(items)] { detail::norm_all(items, pool); });
   }
   wait_for_device();
-  if (on_device() && beyond_host()) {
-    for (std::size_t i = 0; i < entries.size(); ++i) {
+  for (const subgroup& group : groups) {
+    for (std::size_t i = group.first; by_kernels(group) && i < group.first + group.count; ++i) {
       sums[i] = tree_sum(std::span(leaves).subspan(first_leaf[i], entries[i].leaves));
     }
   }
@@ -186,7 +187,7 @@ void adamw::impl::update_parameters(iteration& in, float clip) {
 
 void adamw::impl::update_subgroup(iteration& in, const subgroup& group) {
   const lease held = acquire(in, group.update);
-  if (on_device() && beyond_host()) {
+  if (by_kernels(group)) {
     for (std::size_t i = group.first; i < group.first + group.count; ++i) {
       const adamw_entry& e = entries[i];
       options.kernels->update(owner.compute_stream(), held.data<float>(e.parameter), held.data<float>(e.gradient),

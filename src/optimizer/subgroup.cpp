@@ -64,7 +64,7 @@ tensor_id add_zero(engine& owner, const tensor_spec& parameter, const char* suff
 void describe_steps(subgroup& group, const std::vector<adamw_entry>& entries, std::size_t number,
                     const subgroup_options& how) {
   step_options options;
-  options.where = how.where;
+  options.where = group.where;
   options.phase = "update";
   group.norm = {fmt::format("norm {}", number), {}, options, {}};
   group.update = {fmt::format("update {}", number), {}, options, {}};
@@ -76,7 +76,7 @@ void describe_steps(subgroup& group, const std::vector<adamw_entry>& entries, st
         group.update.accesses.end(),
         {writes(e.parameter), {e.gradient, uses::read | uses::free}, writes(e.m), writes(e.v)});
     group.discard.accesses.push_back(frees(e.gradient));
-    if (how.device_leaves) {
+    if (how.device_leaves && group.where == place::device) {
       group.norm.options.workspace += e.leaves * sizeof(double);
     }
   }
@@ -121,6 +121,8 @@ void check_options(const adamw_options& options) {
   expect(options.beta2 >= 0.0F && options.beta2 < 1.0F, "beta2", options.beta2, "in [0, 1)");
   expect(not_negative(options.eps), "eps", options.eps, "finite and at least 0");
   expect(not_negative(options.weight_decay), "weight_decay", options.weight_decay, "finite and at least 0");
+  expect(options.device_share >= 0.0 && options.device_share <= 1.0, "device_share",
+         static_cast<float>(options.device_share), "in [0, 1]");
   expect(not_negative(options.clip_norm), "clip_norm", options.clip_norm, "finite and at least 0 (0: no clipping)");
 }
 
@@ -129,13 +131,15 @@ std::vector<subgroup> make_subgroups(const std::vector<adamw_entry>& entries, co
   byte_count held = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (groups.empty() || held + entries[i].bytes > options.limit) {
-      groups.push_back({i, 0, {}, {}, {}});
+      groups.push_back({i, 0, place::host, {}, {}, {}});
       held = 0;
     }
     ++groups.back().count;
     held += entries[i].bytes;
   }
   for (std::size_t k = 0; k < groups.size(); ++k) {
+    const auto before = [&](std::size_t n) { return std::floor(static_cast<double>(n) * options.device_share + 1e-9); };
+    groups[k].where = before(k + 1) > before(k) ? place::device : place::host;
     describe_steps(groups[k], entries, k, options);
   }
   return groups;

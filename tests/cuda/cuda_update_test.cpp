@@ -31,6 +31,9 @@ TEST(cuda_update, trains_as_the_host_does) {
     options.where = where;
     EXPECT_EQ(update_checks::train(cuda_device(0, 4_MiB), options), want);
   }
+  options.where = adamw_options::location::device;
+  options.device_share = 0.5;  // host and device take turns
+  EXPECT_EQ(update_checks::train(cuda_device(0, 4_MiB), options), want);
   EXPECT_THAT(fake_cudart::leaks(), ::testing::IsEmpty());
 }
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <forebay/base/error.hpp>
@@ -131,6 +133,26 @@ TEST(subgroups, are_contiguous_runs_up_to_the_limit) {
     counts.push_back(g.count);
   }
   EXPECT_EQ(counts, (std::vector<std::size_t>{3, 1, 2, 1, 1}));
+}
+
+TEST(subgroups, of_the_device_are_spread_evenly) {
+  for (const auto& [share, device] :
+       std::vector<std::pair<double, std::size_t>>{{0.0, 0}, {0.3, 3}, {0.5, 5}, {1.0, 10}}) {
+    std::vector<detail::adamw_entry> sized(10);
+    for (detail::adamw_entry& e : sized) {
+      e.bytes = 100;
+    }
+    std::size_t on_device = 0;
+    std::size_t seen = 0;
+    for (const detail::subgroup& g : detail::make_subgroups(sized, {.limit = 100, .device_share = share})) {
+      on_device += g.where == place::device ? 1 : 0;
+      EXPECT_EQ(g.update.options.where, g.where);
+      ++seen;
+      EXPECT_LE(std::abs(static_cast<double>(on_device) - share * static_cast<double>(seen)), 1.0);
+    }
+    EXPECT_EQ(seen, sized.size());
+    EXPECT_EQ(on_device, device) << share;
+  }
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct adamw_options {
   unsigned threads = 0;  ///< of the update's TBB arena; 0: all usable CPUs. Never changes a bit of the result
   enum class location : std::uint8_t { automatic, host, device };
   location where = location::automatic;  ///< automatic: on the device's stream when all tensors fit there
-  device_update* kernels = nullptr;      ///< for a device whose memory the host can't address; outlives the optimizer
+  double device_share = 1.0;  ///< of the subgroups, by number: those that run on the device when `where` says device
+  device_update* kernels = nullptr;  ///< for a device whose memory the host can't address; outlives the optimizer
 };
 
 struct adamw_parameter {

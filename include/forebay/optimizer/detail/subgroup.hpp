@@ -34,6 +34,7 @@ struct subgroup_step {
 struct subgroup {
   std::size_t first = 0;
   std::size_t count = 0;
+  place where = place::host;
   subgroup_step norm;
   subgroup_step update;
   subgroup_step discard;
@@ -48,9 +49,9 @@ void check_options(const adamw_options& options);
 
 /// How the steps of an update are made.
 struct subgroup_options {
-  byte_count limit = 0;  ///< of an entry's tensors together
-  place where = place::host;
-  bool device_leaves = false;  ///< norm steps leave the leaves' sums in a workspace
+  byte_count limit = 0;        ///< of an entry's tensors together
+  double device_share = 0.0;   ///< of the subgroups, spread evenly over them: those whose steps run on the device
+  bool device_leaves = false;  ///< norm steps there leave the leaves' sums in a workspace
 };
 
 /// Runs of entries of at most `limit` bytes together; an entry larger than that is a run of its own.
