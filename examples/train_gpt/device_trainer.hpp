@@ -26,6 +26,7 @@ class device_trainer final : public trainer {
   step_result run(std::uint64_t step, const step_text& text) override;
   [[nodiscard]] std::vector<forebay::tensor_source> state() override;
   [[nodiscard]] forebay::engine_report report() const override { return {}; }
+  [[nodiscard]] forebay::plan_report analyse() const override { return {}; }
 
   /// The model's steps alone; then the gradients can be read.
   void run_model(const step_text& text);
