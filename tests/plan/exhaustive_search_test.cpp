@@ -132,20 +132,20 @@ void expect_good(const comparison& c) {
 }
 
 TEST(ExhaustiveSearch, HalfDuplexStorage) {
-  const comparison c = compare({1, true}, 6, 15, [](machine& m) { m.half_duplex_storage = false; });
+  const comparison c = compare({1, true}, 10, 15, [](machine& m) { m.half_duplex_storage = false; });
   expect_good(c);
   EXPECT_GT(c.different, 0);
 }
 
 TEST(ExhaustiveSearch, TwoPaths) {
-  const comparison c = compare({2, false}, 5, 12, [](machine& m) { m.storage.pop_back(); });
+  const comparison c = compare({2, false}, 6, 11, [](machine& m) { m.storage.pop_back(); });
   expect_good(c);
   EXPECT_GT(c.different, 0);
-  expect_good(compare({2, true}, 5, 12, [](machine&) {}));
+  expect_good(compare({2, true}, 5, 9, [](machine&) {}));
 }
 
 TEST(ExhaustiveSearch, UsesThatOnlyWrite) {
-  expect_good(compare({1, false, true}, 6, 15, [](machine&) {}));
+  expect_good(compare({1, false, true}, 10, 15, [](machine&) {}));
 }
 
 TEST(ExhaustiveSearch, MadeAndFreedInOneStep) {

@@ -81,27 +81,27 @@ double factor(std::mt19937& random, double least, double most) {
 RC_GTEST_PROP(PlannedRuns, WhateverTheDurations, ()) {
   planned_case c = any_case();
   RC_PRE(c.result.has_value());
-  std::vector<double> seconds = durations(c, 4);
+  std::vector<double> seconds = durations(c, 3);
   for (double& s : seconds) {
     s *= factor(c.random, 0.2, 5.0);
   }
-  test::token_executor run(c.random, c.trace, c.machine, c.result->steady, 4);
+  test::token_executor run(c.random, c.trace, c.machine, c.result->steady, 3);
   run.take(seconds);
   RC_ASSERT(run.run() == std::string());
-  RC_ASSERT(test::token_executor(c.random, c.trace, c.machine, c.result->steady, 4).run() == std::string());
+  RC_ASSERT(test::token_executor(c.random, c.trace, c.machine, c.result->steady, 3).run() == std::string());
 }
 
 RC_GTEST_PROP(PlannedRuns, NothingEndsLaterWhenNothingTakesLonger, ()) {
   planned_case c = any_case();
   RC_PRE(c.result.has_value());
-  std::vector<double> seconds = durations(c, 4);
-  test::token_executor planned(c.random, c.trace, c.machine, c.result->steady, 4);
+  std::vector<double> seconds = durations(c, 3);
+  test::token_executor planned(c.random, c.trace, c.machine, c.result->steady, 3);
   planned.take(seconds);
   RC_ASSERT(planned.run() == std::string());
   for (double& s : seconds) {
     s *= factor(c.random, 0.2, 1.0);
   }
-  test::token_executor sooner(c.random, c.trace, c.machine, c.result->steady, 4);
+  test::token_executor sooner(c.random, c.trace, c.machine, c.result->steady, 3);
   sooner.take(seconds);
   RC_ASSERT(sooner.run() == std::string());
   for (std::size_t k = 0; k < seconds.size(); ++k) {
@@ -131,10 +131,10 @@ RC_GTEST_PROP(PlannedRuns, PeriodIsMonotone, ()) {
 // By another clock. Never later: what a later operation of the order releases counts as soon as it is released, while a
 // prediction grants memory from what earlier ones release.
 TEST(PlannedRuns, TakeThePeriodThatIsPredicted) {
-  constexpr std::size_t rounds = 40;
+  constexpr std::size_t rounds = 28;
   int runs = 0;
   int equal = 0;
-  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     planned_case c = case_of(seed);
     if (!c.result) {
@@ -148,13 +148,13 @@ TEST(PlannedRuns, TakeThePeriodThatIsPredicted) {
       const auto first = run.ends().begin() + static_cast<std::ptrdiff_t>(round * operations);
       return *std::max_element(first, first + static_cast<std::ptrdiff_t>(operations));
     };
-    const double period = (end(39) - end(27)) / 12.0;  // starts may alternate between 2, 3, 4 or 6 iterations
+    const double period = (end(27) - end(15)) / 12.0;  // starts may alternate between 2, 3, 4 or 6 iterations
     const double predicted = c.result->predicted.period;
     EXPECT_LE(period, predicted * (1.0 + tolerance));
     ++runs;
     equal += period >= predicted * (1.0 - tolerance) ? 1 : 0;
   }
-  EXPECT_GE(runs, 70);
+  EXPECT_GE(runs, 40);
   EXPECT_GE(equal, runs * 9 / 10);
   RecordProperty("runs", runs);
   RecordProperty("equal", equal);
