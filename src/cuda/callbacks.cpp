@@ -4,9 +4,9 @@
 
 namespace forebay::detail {
 
-callback_list::ticket callback_list::add(unique_function<void()> callback) {
+callback_list::ticket callback_list::add(unique_function<void()> callback, std::uint64_t behind) {
   const std::scoped_lock lock(mutex_);
-  entries_.push_back({next_, std::move(callback)});
+  entries_.push_back({next_, behind, std::move(callback)});
   return next_++;
 }
 
@@ -28,6 +28,7 @@ void callback_list::run_through(ticket last) noexcept {
     entry next = std::move(entries_.front());
     entries_.pop_front();
     running_ = true;
+    running_behind_ = next.behind;
     lock.unlock();
     next.call();
     next.call = nullptr;  // what it has captured goes before anyone sees that it is done
@@ -40,6 +41,13 @@ void callback_list::run_through(ticket last) noexcept {
 void callback_list::wait_empty() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return entries_.empty() && !running_; });
+}
+
+void callback_list::wait_before(std::uint64_t point) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return (entries_.empty() || entries_.front().behind >= point) && (!running_ || running_behind_ >= point);
+  });
 }
 
 fallback_thread::~fallback_thread() {

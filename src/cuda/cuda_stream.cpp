@@ -88,7 +88,7 @@ void cuda_stream::launch(unique_function<void()>) {
 void cuda_stream::notify(unique_function<void()> callback) {
   FOREBAY_EXPECTS(callback, "a notification needs a callback");
   const std::scoped_lock lock(mutex_);
-  const callback_list::ticket ticket = callbacks_->add(std::move(callback));
+  const callback_list::ticket ticket = callbacks_->add(std::move(callback), last_);
   if (!failure_) {
     auto call = std::make_unique<callback_call>(callback_call{callbacks_, ticket, context_.fallback});
     const cudaError_t code = cudaStreamAddCallback(handle_, run_callback, call.get(), 0);
@@ -163,6 +163,7 @@ void cuda_stream::synchronize(stream_point point) {
     callbacks_->wait_empty();
     std::rethrow_exception(why);
   }
+  callbacks_->wait_before(point);
 }
 
 std::exception_ptr cuda_stream::failure() const noexcept {

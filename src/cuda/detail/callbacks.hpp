@@ -18,16 +18,20 @@ class callback_list {
   using ticket = std::uint64_t;
   static constexpr ticket all = ~ticket{0};
 
-  [[nodiscard]] ticket add(unique_function<void()> callback);
+  /// `behind`: the newest point of the stream in front of it.
+  [[nodiscard]] ticket add(unique_function<void()> callback, std::uint64_t behind);
   /// Takes the last one added back uncalled, when the run-time has refused it.
   void withdraw(ticket t);
   /// Calls all that are due up to and including `last`, in order. Callbacks don't throw.
   void run_through(ticket last) noexcept;
   void wait_empty();
+  /// Waits for the callbacks in front of a point.
+  void wait_before(std::uint64_t point);
 
  private:
   struct entry {
     ticket number;
+    std::uint64_t behind;
     unique_function<void()> call;
   };
 
@@ -36,6 +40,7 @@ class callback_list {
   std::deque<entry> entries_;
   ticket next_ = 0;
   bool running_ = false;
+  std::uint64_t running_behind_ = 0;
 };
 
 /// A thread that starts with its first task; runs them in order, and ends after the last.
