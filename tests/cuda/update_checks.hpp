@@ -109,6 +109,7 @@ inline std::vector<std::vector<float>> train(std::unique_ptr<device> on, const a
   o.device = std::move(on);
   o.host.capacity = 8_MiB;
   o.chunk = 64_KiB;
+  o.planning = planning_policy::off;
   engine owner(std::move(o));
   std::vector<adamw_parameter> trained;
   order steps;
