@@ -55,10 +55,13 @@ placed_schedule with_places(const planning_problem& problem, plan::planned&& pla
     const byte_count base = t == tier::device ? problem.device.before : problem.host.before;
     for (const plan::residency& r : tiers[t == tier::device ? 0 : 1].stays) {
       const planned_place p{t, r.index, base + r.offset};
-      by_operation[r.first].push_back(p);
       const plan::copies there = t == tier::device ? plan::copies::device : plan::copies::host;
-      if (plan::has(planned.steady.at_start[r.index], there) && (r.first == 0 || r.first + r.length > operations)) {
+      const bool at_start = plan::has(planned.steady.at_start[r.index], there);
+      if (at_start && (r.first == 0 || r.first + r.length > operations)) {
         result.at_start.push_back(p);
+      }
+      if (!at_start || r.first != 0) {  // otherwise it is there before the first operation, which takes nothing for it
+        by_operation[r.first].push_back(p);
       }
     }
   }

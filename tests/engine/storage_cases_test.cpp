@@ -325,21 +325,25 @@ TEST(storage_cases, a_schedule_reads_what_finds_no_room) {
     for (const tensor_id t : e.tensors()) {
       e.write<float>(t, ramp(block / 4, 0.0F));
     }
+    constexpr std::uint64_t iterations = 12;
+    constexpr std::uint64_t counted = 6;  // an iteration may bring what the next one then need not
+    byte_count read = 0;
     iteration_report r;
-    for (std::uint64_t n = 0; n < 12; ++n) {
+    for (std::uint64_t n = 0; n < iterations; ++n) {
       iteration it = e.begin(n);
       for (std::uint32_t i = 0; i < blocks; ++i) {
         const lease l = it.acquire(step_id{i, 0}, e.compute_stream());
       }
       r = it.finish();
+      read += n < iterations - counted ? 0 : r.moved.storage_read;
     }
     EXPECT_TRUE(r.planned) << room;
-    const byte_count least =
-        (blocks - 2 - room) * block;  // in the long run; one iteration may leave a block to the next
-    EXPECT_GE(r.moved.storage_read + block, least) << room;
-    EXPECT_LE(r.moved.storage_read, least + 5 * block) << room;
-    EXPECT_LE(r.moved.storage_read, before) << room;
-    before = r.moved.storage_read;
+    read /= counted;
+    const byte_count least = (blocks - 2 - room) * block;  // in the long run
+    EXPECT_GE(read + block, least) << room;
+    EXPECT_LE(read, least + 8 * block) << room;
+    EXPECT_LE(read, before) << room;
+    before = read;
   }
 }
 

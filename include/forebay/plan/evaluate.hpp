@@ -18,9 +18,9 @@ struct operation_times {
 
 /// How whoever runs the steps holds them back, beyond what the order and the machine do.
 struct execution_model {
-  /// One thread acquires the steps in the trace's order and runs the host steps itself. It goes on when a device step has
-  /// been granted (its memory is given, its contents are there or on their way) and when a host step has ended; a host
-  /// step starts when the thread comes to it.
+  /// One thread acquires the steps in the trace's order and runs the host steps itself. It goes on when a device step
+  /// has been granted (its memory is given, its contents are there or on their way) and when a host step has ended; a
+  /// host step starts when the thread comes to it.
   bool single_caller = false;
   /// An iteration starts when all steps of the previous one have ended (transfers may go on).
   bool iterations_join = false;

@@ -13,8 +13,8 @@ enum class selection : std::uint8_t { furthest_next_use, density, spread_density
 /// What the search varies for one tier.
 struct tier_rule {
   selection by = selection::spread_density;
-  double slack = 0.0;  ///< part of the capacity that kept copies leave to copies in transit
-  double lead = 0.05;  ///< how long before its use a copy may be brought, as a part of the iteration
+  double slack = 0.0;       ///< part of the capacity that kept copies leave to copies in transit
+  double lead = 0.05;       ///< how long before its use a copy may be brought, as a part of the iteration
   double persisting = 0.0;  ///< added to the logarithm of the worth of copies of items that persist
   /// Limits of a fixed rule, in positions: how long before its use a copy may be brought, and the longest gap over
   /// which a copy of an item that persists is kept.
