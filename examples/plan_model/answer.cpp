@@ -53,7 +53,7 @@ using forebay::plan::trace;
   alternative a{change, p.fits(), 0.0, 0.0, p.bound.seconds, p.bound.binding()};
   if (p.fits()) {
     a.seconds = p.seconds();
-    a.tokens_per_second = tokens_per_second(q, p);
+    a.tokens_per_second = q.order ? 0.0 : tokens_per_second(q, p);
   }
   return a;
 }

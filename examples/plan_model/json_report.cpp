@@ -38,6 +38,14 @@ template <typename Value>
           {"clip", t.clip}};
 }
 
+[[nodiscard]] ordered_json order_json(const forebay::plan::trace& t) {
+  forebay::byte_count bytes = 0;
+  for (const forebay::byte_count b : t.item_bytes) {
+    bytes += b;
+  }
+  return {{"steps", t.steps.size()}, {"items", t.item_bytes.size()}, {"bytes", bytes}};
+}
+
 [[nodiscard]] ordered_json machine_json(const hardware& h) {
   ordered_json drives = ordered_json::array();
   for (const forebay::plan::storage_link& s : h.model.storage) {
@@ -93,15 +101,17 @@ template <typename Value>
   for (const auto& [resource, seconds] : a.idle) {
     idle[resource] = seconds;
   }
-  return {{"seconds", p.seconds()},
-          {"tokens_per_second", tokens_per_second(a.asked, p)},
-          {"model_flops_utilisation", model_flops_utilisation(a.asked, p)},
-          {"bound_seconds", p.bound.seconds},
-          {"predicted_over_bound", p.seconds() / p.bound.seconds},
-          {"binding", p.bound.binding()},
-          {"charges", charges},
-          {"links", links},
-          {"device_waits", idle}};
+  const bool trains = !a.asked.order;
+  return {
+      {"seconds", p.seconds()},
+      {"tokens_per_second", trains ? ordered_json(tokens_per_second(a.asked, p)) : ordered_json(nullptr)},
+      {"model_flops_utilisation", trains ? ordered_json(model_flops_utilisation(a.asked, p)) : ordered_json(nullptr)},
+      {"bound_seconds", p.bound.seconds},
+      {"predicted_over_bound", p.seconds() / p.bound.seconds},
+      {"binding", p.bound.binding()},
+      {"charges", charges},
+      {"links", links},
+      {"device_waits", idle}};
 }
 
 [[nodiscard]] ordered_json alternatives_json(const answer& a) {
@@ -110,7 +120,7 @@ template <typename Value>
     ordered_json row{{"what", x.change.what}, {"options", x.change.options}, {"fits", x.fits}};
     if (x.fits) {
       row["seconds"] = x.seconds;
-      row["tokens_per_second"] = x.tokens_per_second;
+      row["tokens_per_second"] = a.asked.order ? ordered_json(nullptr) : ordered_json(x.tokens_per_second);
       row["bound_seconds"] = x.bound_seconds;
       row["binding"] = x.binding;
     }
@@ -122,7 +132,8 @@ template <typename Value>
 }  // namespace
 
 std::string to_json(const answer& a) {
-  ordered_json j{{"model", model_json(a.asked.what)},
+  ordered_json j{{"model", a.asked.order ? ordered_json(nullptr) : model_json(a.asked.what)},
+                 {"order", a.asked.order ? order_json(*a.asked.order) : ordered_json(nullptr)},
                  {"machine", machine_json(a.asked.on)},
                  {"memory", memory_json(a)},
                  {"fits", a.predicted.fits()}};

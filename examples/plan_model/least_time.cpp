@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <forebay/plan/phase_bound.hpp>
+#include <forebay/plan/bound.hpp>
 #include <map>
 
 namespace plan_model {
 namespace {
 
+using forebay::place;
+using forebay::plan::bound_window;
 using forebay::plan::resource;
 using forebay::plan::trace;
-using forebay::plan::window_charge;
-
-constexpr std::uint64_t most_batches_told_apart = 3;
 
 [[nodiscard]] std::string name_of(resource r) {
   constexpr std::array<const char*, 7> names{
@@ -20,42 +19,26 @@ constexpr std::uint64_t most_batches_told_apart = 3;
   return names.at(static_cast<std::size_t>(r));
 }
 
-/// The bound cuts where the phase changes, at a cost that grows with the square. Between the first forward and the last
-/// backward pass many micro-batches are alike: they become one phase, which costs sharpness and never rightness.
-[[nodiscard]] trace with_few_phases(const trace& t, std::uint64_t micro_batches) {
-  trace few = t;
-  if (micro_batches <= most_batches_told_apart) {
-    return few;
-  }
-  std::uint64_t passes = 0;  // begun: two a micro-batch
-  std::string last;
-  for (forebay::plan::trace_step& s : few.steps) {
-    passes += s.phase != last ? 1 : 0;
-    last = s.phase;
-    if (passes > 2 && passes <= 2 * micro_batches - 2) {
-      s.phase = "micro-batches between";
-    }
-  }
-  return few;
-}
-
-/// Each phase of a window once, in their order.
-[[nodiscard]] std::string phases_of(const trace& t, const window_charge& w) {
-  if (w.steps == t.steps.size()) {
+/// The phases of the device's steps that a window begins and ends with.
+[[nodiscard]] std::string phases_of(const trace& t, const bound_window& w) {
+  if (w.first_boundary == w.end_boundary) {
     return "whole iteration";
   }
-  std::vector<std::string> seen;
-  for (std::uint32_t i = 0; i < w.steps; ++i) {
-    const std::string& phase = t.steps[(w.first_step + i) % t.steps.size()].phase;
-    if (std::find(seen.begin(), seen.end(), phase) == seen.end()) {
-      seen.push_back(phase);
+  std::vector<const std::string*> phases;  // by device step; by host step where there are no others
+  const bool device =
+      std::any_of(t.steps.begin(), t.steps.end(), [](const auto& s) { return s.where == place::device; });
+  for (const forebay::plan::trace_step& s : t.steps) {
+    if (!device || s.where == place::device) {
+      phases.push_back(&s.phase);
     }
   }
-  std::string all;
-  for (const std::string& phase : seen) {
-    all += (all.empty() ? "" : ", ") + phase;
-  }
-  return all;
+  const auto at = [&](std::int64_t boundary) {
+    const auto count = static_cast<std::int64_t>(2 * phases.size());
+    return *phases[static_cast<std::size_t>((boundary % count + count) % count / 2)];
+  };
+  const std::string from = at(w.first_boundary);
+  const std::string to = at(w.end_boundary - 1);
+  return from == to ? "in " + from : "from " + from + " to " + to;
 }
 
 }  // namespace
@@ -70,27 +53,15 @@ std::string least_time::binding() const {
   return most == of.end() ? "" : most->first;
 }
 
-least_time find_least_time(const training& t, const trace& work, const forebay::plan::machine& m) {
-  const trace few = with_few_phases(work, t.micro_batches);
-  forebay::plan::bound_options options;
-  options.single_caller = false;
-  options.iterations_join = false;
-  if (t.clip) {
-    options.joining_phases = {"update"};
-  }
-  const forebay::plan::bound_result found = forebay::plan::phase_bound(few, m, options).evaluate(m);
+least_time find_least_time(const trace& work, const forebay::plan::machine& m,
+                           const forebay::plan::execution_model& execution) {
+  forebay::plan::bound_search_options options;
+  options.execution = execution;
+  const forebay::plan::certified_bound found = forebay::plan::find_bound(work, m, options);
   least_time least{found.seconds, {}};
-  double sum = 0.0;
-  for (const window_charge& w : found.windows) {
-    sum += w.seconds;
-  }
-  if (sum < found.seconds * (1.0 - 1e-9)) {  // the iteration as a whole gives more
-    least.charges.push_back({phases_of(few, found.whole), name_of(found.whole.binding), found.seconds});
-    return least;
-  }
-  for (const window_charge& w : found.windows) {
+  for (const bound_window& w : found.windows) {
     if (w.seconds > 0.0) {
-      least.charges.push_back({phases_of(few, w), name_of(w.binding), w.seconds});
+      least.charges.push_back({phases_of(work, w), name_of(w.charged), w.seconds});
     }
   }
   return least;

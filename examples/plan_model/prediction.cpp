@@ -107,21 +107,25 @@ granularity choose_granularity(const question& q) {
 
 prediction predict(const question& q) {
   prediction p;
-  p.cut = choose_granularity(q);
-  p.work = build_workload(q.what, q.on.speed, p.cut);
+  if (q.order) {
+    p.work = as_recorded(*q.order);
+  } else {
+    p.cut = choose_granularity(q);
+    p.work = build_workload(q.what, q.on.speed, p.cut);
+  }
   p.needs = forebay::plan::minimum_capacity(p.work.trace, 0);
   p.most_alive = most_alive(p.work.trace);
   find_shortages(q, p);
   if (!p.shortages.empty()) {
     return p;
   }
-  p.bound = find_least_time(q.what, p.work.trace, q.on.model);
   forebay::plan::planner_options options;
   options.effort = q.effort;
-  options.known_bound = p.bound.seconds;
-  if (q.what.clip) {
+  if (!q.order && q.what.clip) {
     options.execution.joining_phases = {"update"};
   }
+  p.bound = find_least_time(p.work.trace, q.on.model, options.execution);
+  options.known_bound = p.bound.seconds;
   try {
     p.plan = forebay::plan::plan_iteration(p.work.trace, q.on.model, options);
   } catch (const forebay::capacity_error& e) {

@@ -17,7 +17,8 @@
 namespace plan_model {
 
 struct question {
-  training what;
+  training what;                                ///< what is trained, unless
+  std::optional<forebay::plan::trace> order{};  ///< an iteration was recorded
   hardware on;
   double effort = 0.3;  ///< of the planner
 };
@@ -52,6 +53,7 @@ struct prediction {
 /// Plans one iteration and bounds it. A pure function. \throws usage_error
 [[nodiscard]] prediction predict(const question& q);
 
+/// Of what is trained; of a recorded order nobody knows. \pre !q.order
 [[nodiscard]] double tokens_per_second(const question& q, const prediction& p);
 /// Of the device's peak, by the FLOPs that the model asks for: what is recomputed does not count.
 [[nodiscard]] double model_flops_utilisation(const question& q, const prediction& p);

@@ -94,8 +94,8 @@ class options {
     });
   }
 
-  void file(const std::string& name, std::optional<std::filesystem::path>& to, const std::string& help) {
-    add(name, help, "FILE", [name, &to](const std::string& text) {
+  CLI::Option* file(const std::string& name, std::optional<std::filesystem::path>& to, const std::string& help) {
+    return add(name, help, "FILE", [name, &to](const std::string& text) {
       if (text.empty()) {
         refuse(name, text, "a file name");
       }
@@ -203,6 +203,17 @@ void add_machine_options(CLI::App& app, options& add, machine_options& where) {
       "Bytes that an update on the device reads and writes (default: 3000GB/s)");
 }
 
+/// In place of all options so far, which say what is trained.
+void add_trace_option(CLI::App& app, options& add, std::optional<std::filesystem::path>& trace) {
+  const std::vector<CLI::Option*> of_the_model = app.get_options();
+  CLI::Option* option = add.file("--trace", trace, "A recorded order (JSON, one line) in place of a model");
+  for (CLI::Option* other : of_the_model) {
+    if (other != app.get_help_ptr()) {
+      option->excludes(other);
+    }
+  }
+}
+
 /// The preset, or a GPT with the width given, changed by what else is given.
 [[nodiscard]] model_shape choose_shape(const shape_options& o) {
   const bool own = !o.preset && (o.given.width > 0 || o.given.layers > 0 || o.given.heads > 0 || o.kind);
@@ -262,6 +273,7 @@ command_line parse_command_line(const std::vector<std::string>& arguments, std::
   options add(app);
   add_model_options(add, shape, chosen.what);
   add_training_options(app, add, chosen.what);
+  add_trace_option(app, add, chosen.trace);
   add_machine_options(app, add, chosen.where);
   add.number("--effort", chosen.effort, 0.0, 100.0, "Of the planner, for each prediction; 1 is about half a second");
   app.add_flag("!--no-what-if", chosen.what_if, "Leave the table of other machines out");

@@ -17,6 +17,7 @@ struct settings {
   machine_options where;
   double effort = 0.3;  ///< of the planner, for each prediction
   bool what_if = true;
+  std::optional<std::filesystem::path> trace;  ///< a recorded order, in place of `what`
   std::optional<std::filesystem::path> json;
   std::optional<std::filesystem::path> timeline;
   std::vector<std::string> arguments;  ///< that these settings come from

@@ -27,6 +27,15 @@ void print_model(std::ostream& out, const training& t) {
              t.clip ? ", gradients clipped by their norm" : "");
 }
 
+void print_order(std::ostream& out, const forebay::plan::trace& t) {
+  byte_count bytes = 0;
+  for (const byte_count b : t.item_bytes) {
+    bytes += b;
+  }
+  fmt::print(out, "Order    as recorded: {} steps, {} items of {} in all\n", t.steps.size(), t.item_bytes.size(),
+             size_of_tier(bytes));
+}
+
 void print_machine(std::ostream& out, const hardware& h) {
   const forebay::plan::machine& m = h.model;
   fmt::print(
@@ -80,9 +89,13 @@ void print_unfit(std::ostream& out, const prediction& p) {
 
 void print_prediction(std::ostream& out, const answer& a) {
   const prediction& p = a.predicted;
-  fmt::print(out, "\nFits. An iteration of {} tokens takes {}: {:.4g} tokens/s, {:.1f}% of the device's peak\n",
-             tokens_of_iteration(a.asked.what), format_seconds(p.seconds()), tokens_per_second(a.asked, p),
-             100.0 * model_flops_utilisation(a.asked, p));
+  if (a.asked.order) {
+    fmt::print(out, "\nFits. An iteration takes {}\n", format_seconds(p.seconds()));
+  } else {
+    fmt::print(out, "\nFits. An iteration of {} tokens takes {}: {:.4g} tokens/s, {:.1f}% of the device's peak\n",
+               tokens_of_iteration(a.asked.what), format_seconds(p.seconds()), tokens_per_second(a.asked, p),
+               100.0 * model_flops_utilisation(a.asked, p));
+  }
   fmt::print(out, "No schedule can take less than {}; predicted / bound {:.3f}. What binds:\n",
              format_seconds(p.bound.seconds), p.seconds() / p.bound.seconds);
   for (const charge& c : p.bound.charges) {
@@ -122,15 +135,20 @@ void print_alternatives(std::ostream& out, const answer& a) {
     }
     const std::string faster =
         a.predicted.fits() ? fmt::format("{:.2f}x", a.predicted.seconds() / x.seconds * 1.0) : "fits";
-    fmt::print(out, "{:<27}{:>11}{:>12.4g}{:>10}  {:<21} {}\n", x.change.what, format_seconds(x.seconds),
-               x.tokens_per_second, faster, x.binding, options);
+    const std::string tokens = a.asked.order ? "" : fmt::format("{:.4g}", x.tokens_per_second);
+    fmt::print(out, "{:<27}{:>11}{:>12}{:>10}  {:<21} {}\n", x.change.what, format_seconds(x.seconds), tokens, faster,
+               x.binding, options);
   }
 }
 
 }  // namespace
 
 void print_report(std::ostream& out, const answer& a) {
-  print_model(out, a.asked.what);
+  if (a.asked.order) {
+    print_order(out, *a.asked.order);
+  } else {
+    print_model(out, a.asked.what);
+  }
   print_machine(out, a.asked.on);
   if (a.predicted.cut.half_layers > 2) {
     fmt::print(out, "         planned in groups of {} layers, for speed\n", a.predicted.cut.half_layers / 2);

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <forebay/base/error.hpp>
+#include <forebay/plan/plan_json.hpp>
+#include <fstream>
 
 #include "units.hpp"
 
@@ -39,6 +43,23 @@ constexpr int halvings = 8;
   return static_cast<byte_count>(high);
 }
 
+/// \throws io_error; usage_error when the file is not one trace, or says nothing of durations.
+[[nodiscard]] forebay::plan::trace read_order(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) {
+    const int error_number = errno;
+    throw forebay::io_error(
+        fmt::format("--trace {}: cannot be read: {}", path.string(), forebay::describe_errno(error_number)),
+        error_number);
+  }
+  std::vector<forebay::plan::trace> all = forebay::plan::read_traces(file, path.string());
+  if (all.size() != 1 || all.front().steps.empty()) {
+    throw forebay::usage_error(fmt::format("--trace {}: {} orders with steps are in it; one is wanted", path.string(),
+                                           all.size() == 1 ? 0 : all.size()));
+  }
+  return std::move(all.front());
+}
+
 /// Room for everything, workspaces included.
 [[nodiscard]] byte_count everything(const prediction& p) {
   return p.needs.home + p.needs.device.bytes + p.needs.host.bytes;
@@ -46,7 +67,13 @@ constexpr int halvings = 8;
 
 }  // namespace
 
-question question_of(const settings& s) { return {s.what, resolve(s.where), s.effort}; }
+question question_of(const settings& s) {
+  question q{s.what, std::nullopt, resolve(s.where), s.effort};
+  if (s.trace) {
+    q.order = read_order(*s.trace);
+  }
+  return q;
+}
 
 std::vector<what_if> what_ifs(const question& q, const settings& s) {
   const machine& m = q.on.model;
@@ -60,6 +87,9 @@ std::vector<what_if> what_ifs(const question& q, const settings& s) {
                    {"--pcie", fmt::format("{}/{}", rate_option(2 * m.h2d_rate), rate_option(2 * m.d2h_rate))}});
   }
   all.push_back({"twice the device memory", {"--hbm", size_option(2 * m.device_capacity)}});
+  if (q.order) {
+    return all;  // the rest is about what is trained, and how
+  }
   if (q.what.update == place::host) {
     all.push_back({"CPU update twice as fast", {"--ram-rate", rate_option(2 * q.on.speed.update_bytes)}});
   }

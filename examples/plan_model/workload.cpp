@@ -239,6 +239,18 @@ std::vector<block> steps_of(const training& t, const granularity& g) {
   return all;
 }
 
+workload as_recorded(const forebay::plan::trace& order) {
+  workload w{order, {}, {}};
+  for (std::size_t s = 0; s < order.steps.size(); ++s) {
+    const std::string& phase = order.steps[s].phase;
+    w.step_names.push_back(phase.empty() ? fmt::format("step {}", s) : fmt::format("step {} ({})", s, phase));
+  }
+  for (std::size_t i = 0; i < order.item_bytes.size(); ++i) {
+    w.item_names.push_back(fmt::format("item {}", i));
+  }
+  return w;
+}
+
 workload build_workload(const training& t, const compute_speed& speed, const granularity& g) {
   return writer(t, speed, g).write();
 }

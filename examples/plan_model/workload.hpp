@@ -30,6 +30,9 @@ struct workload {
 /// order in which gradients are ready. \throws usage_error when there would be too many items.
 [[nodiscard]] workload build_workload(const training& t, const compute_speed& speed, const granularity& g);
 
+/// An iteration that was recorded: steps and items are called by their numbers.
+[[nodiscard]] workload as_recorded(const forebay::plan::trace& order);
+
 /// The model's steps from the embedding to the output, merged as `g` says.
 [[nodiscard]] std::vector<block> steps_of(const training& t, const granularity& g);
 
