@@ -73,6 +73,8 @@ std::vector<copies> emission::start_by_plan() const {
   for (const gap& g : plan_.host) {
     if (is_present_at_wrap(g, 3 * steps)) {
       start[g.item] = start[g.item] | copies::host;
+    } else if (g.parked && g.to >= 3 * steps) {
+      start[g.item] = start[g.item] | copies::device;
     }
   }
   for (item_index i = 0; i < start.size(); ++i) {
@@ -208,7 +210,7 @@ void emission::leave_device(std::uint32_t step) {
     const bool host_reads = user.where == place::host &&
                             std::any_of(user.accesses.begin(), user.accesses.end(),
                                         [&](const item_access& u) { return u.item == item && needs_contents(u.how); });
-    if (at_[item] == copies::device && (host_reads || !g.kept)) {
+    if (at_[item] == copies::device && (host_reads || !g.kept) && !g.parked) {
       static_cast<void>(send_down(item));  // else it stays until room is found
     }
     if (!g.kept && at_[item] != copies::device) {
@@ -221,7 +223,13 @@ void emission::leave_host(std::uint32_t position) {
   for (const std::uint32_t i : host_leaves_[position]) {
     const gap& g = plan_.host[i];
     pinned_[g.item] = position % 3 == static_cast<std::uint32_t>(host_moment::step) ? 0 : pinned_[g.item];
-    if (!g.kept && has(at_[g.item], copies::host)) {
+    if (g.kept || !has(at_[g.item], copies::host)) {
+      continue;
+    }
+    if (g.parked && at_[g.item] == copies::host && fits(copies::device, trace_.item_bytes[g.item])) {
+      move(g.item, link::h2d);
+      drop(g.item, copies::host);
+    } else {
       static_cast<void>(release_copy(g.item, copies::host));
     }
   }
@@ -237,10 +245,24 @@ void emission::fetch_to_device(const gap& g) {
 void emission::fetch_to_host(std::uint32_t position) {
   for (const std::uint32_t i : host_fetches_[position]) {
     const item_index item = plan_.host[i].item;
-    if (at_[item] == copies::storage && fits(copies::host, trace_.item_bytes[item])) {
+    if (!fits(copies::host, trace_.item_bytes[item])) {
+      continue;
+    }
+    if (at_[item] == copies::storage) {
       move(item, link::storage_read);
+    } else if (plan_.host[i].parked && at_[item] == copies::device) {
+      move(item, link::d2h);
+      if (!stays_on_device(plan_.host[i])) {
+        drop(item, copies::device);
+      }
     }
   }
+}
+
+/// A parked copy that a device step made is one that the device tier keeps for its own next step.
+bool emission::stays_on_device(const gap& parked) const {
+  const bool made_there = parked.from % 3 == static_cast<std::uint32_t>(host_moment::arrival);
+  return made_there && plan_.device[parked.access].kept;
 }
 
 bool emission::bring_to_device(item_index item) {

@@ -37,6 +37,7 @@ class emission {
   void fetch_to_device(const gap& g);
   void fetch_to_host(std::uint32_t position);
 
+  [[nodiscard]] bool stays_on_device(const gap& parked) const;
   [[nodiscard]] bool bring_to_device(item_index item);
   [[nodiscard]] bool bring_to_host(item_index item);
   [[nodiscard]] bool send_down(item_index item);  // device to host

@@ -20,6 +20,7 @@ constexpr std::array slacks{0.0, 0.05, 0.1, 0.2, 0.35, 0.5};
 constexpr std::array persisting{0.0, -1.0, 1.0, -3.0, 3.0};
 constexpr std::uint32_t unlimited = std::numeric_limits<std::uint32_t>::max();
 constexpr std::array limits{unlimited, 3U, 6U, 12U, 24U};  // in positions
+constexpr std::array parkings{0.0, 1.0, 0.9, 0.7};
 constexpr std::array leads{0.05, 0.0, 0.02, 0.1, 0.2, 0.4, 0.8};
 
 /// The host's choices don't matter where it has room for everything.
@@ -140,6 +141,13 @@ bool plan_search::sweep_once(std::uint32_t until) {
     consider_each(slacks, &tier_rule::slack, tier);
     consider_each(leads, &tier_rule::lead, tier);
   });
+  for (const double parking : parkings) {
+    if (host_is_short_ && result_.candidates < until && !enough() && best_.parking != parking) {
+      plan_choices c = best_;
+      c.parking = parking;
+      better = consider(c) || better;
+    }
+  }
   each_tier([&](tier_rule plan_choices::*tier) {  // what matters less often
     consider_each(persisting, &tier_rule::persisting, tier);
     consider_each(limits, &tier_rule::longest_kept, tier);
@@ -164,6 +172,8 @@ plan_choices plan_search::changed() {
     change_price(c.price);
   } else if (kind < 8 && found()) {
     c.clock = clock();
+  } else if (kind == 8 && host_is_short_) {
+    c.parking = parkings[random_() % parkings.size()];
   } else {
     c.bias.resize(2 * problem_.lists.all.size(), 0.0);
     change_bias(c.bias);

@@ -5,6 +5,8 @@
 
 #include <forebay/plan/minimum_capacity.hpp>
 
+#include "plan/detail/parking.hpp"
+
 namespace forebay::plan::detail {
 
 access_lists::access_lists(const trace& t) : first_of_item(t.item_bytes.size() + 1), starts{0.0} {
@@ -206,6 +208,7 @@ void add_host_gaps(const item_walk& walk, item_index item, const std::vector<hos
     gap g;
     g.item = item;
     g.persists = persists;
+    g.access = events[e].access;
     g.from = events[e].position;
     g.to = next.position + (last ? 3 * steps : 0);
     g.earliest = g.from + 1;
@@ -277,8 +280,12 @@ residency_plan plan_residency(const trace& t, const machine& m, const access_lis
     add_host_gaps(walk, item, host_events(walk, plan.device, steps), price, steps, bias, plan.host);
   }
   plan.first_host_of_item.push_back(static_cast<std::uint32_t>(plan.host.size()));
-  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_starts(choices.clock),
-            choices.host);
+  const std::vector<double> host_clock = host_starts(choices.clock);
+  plan_tier(plan.host, t.item_bytes, host_working_sets(t, m, plan.host), m.host_capacity, host_clock, choices.host);
+  if (choices.parking > 0.0) {
+    const auto room = static_cast<byte_count>(choices.parking * static_cast<double>(m.device_capacity));
+    park_on_device(t, lists, room, host_clock, choices.host, plan);
+  }
   return plan;
 }
 

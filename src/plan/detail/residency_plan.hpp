@@ -55,6 +55,9 @@ struct plan_choices {
   /// What a second of each link is worth (by plan::link); of the last entry, how much of a storage link's seconds a
   /// copy that leaves the device costs as well.
   std::array<double, 5> price{1.0, 1.0, 1.0, 1.0, 0.0};
+  /// Part of the device's memory in which host copies that have to leave may wait for their next use, instead of going
+  /// to storage; 0: none may.
+  double parking = 0.0;
   std::vector<double> bias;   ///< by access, for the gap after it on the device, then on the host; none when empty
   std::vector<double> clock;  ///< start of each step, ascending, and the end of the iteration
 };

@@ -25,8 +25,43 @@ std::uint32_t reversed_bits(std::uint32_t value, unsigned bits) {
   return result;
 }
 
-/// The gaps that may be kept, the most worth while first. Equal ones are taken in bit-reversed order of time, so that
-/// what is not kept is spread over the cycle and no link has bursts.
+/// Fetches start as late as can be and are then moved ahead one step at a time, in the order of their deadlines, while
+/// there is room: no fetch takes the room of one that is needed earlier.
+void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes, std::vector<byte_count> profile,
+                 byte_count capacity, const std::vector<double>& starts, const tier_rule& rule) {
+  std::vector<std::uint32_t> waiting;
+  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
+    if (!gaps[i].kept && gaps[i].needed) {
+      gaps[i].fetch = gaps[i].to;
+      waiting.push_back(i);
+    }
+  }
+  const auto steps = static_cast<std::uint32_t>(starts.size() - 1);
+  const auto deadline = [&](std::uint32_t i) { return std::pair(gaps[i].to % steps, gaps[i].item); };
+  std::sort(waiting.begin(), waiting.end(), [&](auto a, auto b) { return deadline(a) < deadline(b); });
+  while (!waiting.empty()) {
+    std::vector<std::uint32_t> again;
+    for (const std::uint32_t i : waiting) {
+      gap& g = gaps[i];
+      const byte_count bytes = item_bytes[g.item];
+      const std::uint32_t ahead = g.fetch - 1;
+      if (g.fetch <= g.earliest || g.to - ahead > rule.most_ahead ||
+          seconds_between(starts, ahead, g.to) > rule.lead * starts.back() ||
+          profile[ahead % steps] + bytes > capacity) {
+        continue;
+      }
+      profile[ahead % steps] += bytes;
+      g.fetch = ahead;
+      again.push_back(i);
+    }
+    waiting.swap(again);
+  }
+}
+
+}  // namespace
+
+// Equal ones are taken in bit-reversed order of time, so that
+// what is not kept is spread over the cycle and no link has bursts.
 std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vector<double>& starts,
                                     const tier_rule& rule) {
   const selection by = rule.by;
@@ -64,41 +99,6 @@ std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vec
   }
   return order;
 }
-
-/// Fetches start as late as can be and are then moved ahead one step at a time, in the order of their deadlines, while
-/// there is room: no fetch takes the room of one that is needed earlier.
-void bring_ahead(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes, std::vector<byte_count> profile,
-                 byte_count capacity, const std::vector<double>& starts, const tier_rule& rule) {
-  std::vector<std::uint32_t> waiting;
-  for (std::uint32_t i = 0; i < gaps.size(); ++i) {
-    if (!gaps[i].kept && gaps[i].needed) {
-      gaps[i].fetch = gaps[i].to;
-      waiting.push_back(i);
-    }
-  }
-  const auto steps = static_cast<std::uint32_t>(starts.size() - 1);
-  const auto deadline = [&](std::uint32_t i) { return std::pair(gaps[i].to % steps, gaps[i].item); };
-  std::sort(waiting.begin(), waiting.end(), [&](auto a, auto b) { return deadline(a) < deadline(b); });
-  while (!waiting.empty()) {
-    std::vector<std::uint32_t> again;
-    for (const std::uint32_t i : waiting) {
-      gap& g = gaps[i];
-      const byte_count bytes = item_bytes[g.item];
-      const std::uint32_t ahead = g.fetch - 1;
-      if (g.fetch <= g.earliest || g.to - ahead > rule.most_ahead ||
-          seconds_between(starts, ahead, g.to) > rule.lead * starts.back() ||
-          profile[ahead % steps] + bytes > capacity) {
-        continue;
-      }
-      profile[ahead % steps] += bytes;
-      g.fetch = ahead;
-      again.push_back(i);
-    }
-    waiting.swap(again);
-  }
-}
-
-}  // namespace
 
 void plan_tier(std::vector<gap>& gaps, const std::vector<byte_count>& item_bytes,
                const std::vector<byte_count>& working_set, byte_count capacity, const std::vector<double>& starts,

@@ -22,6 +22,10 @@ struct tier_rule {
   std::uint32_t longest_kept = std::numeric_limits<std::uint32_t>::max();
 };
 
+/// The gaps that may be kept, the most worth while first.
+[[nodiscard]] std::vector<std::uint32_t> by_worth(const std::vector<gap>& gaps, const std::vector<double>& starts,
+                                                  const tier_rule& rule);
+
 /// Chooses which gaps keep their copy and when the others are fetched, so that no position's bytes exceed the capacity
 /// where its working set alone does not. `working_set`: bytes by position that are there whatever is chosen. `starts`:
 /// of each step, in seconds, and the end of the last.
